@@ -1,0 +1,116 @@
+"""Question → candidates: lexical and dense search, fused, reranked, and the choice of what is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from provenance.records import Candidate, Passage, Stage
+from provenance.retrieval.embedder import Embedder
+from provenance.settings import Settings
+
+if TYPE_CHECKING:
+    from provenance.retrieval.reranker import Reranker
+    from provenance.store import Store
+
+RRF_K = 60
+"""The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+
+DEPTH = 100
+"""How many passages each of the two searches returns to the fusion."""
+
+
+def index_text(passage: Passage) -> str:
+    """What the embedder reads of a passage when it is indexed."""
+    return passage.text
+
+
+class Retriever:
+    """Searches one store. `reranker` is None where reranking is off or not available."""
+
+    def __init__(self, store: Store, embedder: Embedder, reranker: Reranker | None, settings: Settings) -> None:
+        self.store = store
+        self.embedder = embedder
+        self.reranker = reranker if settings.rerank else None
+        self.settings = settings
+
+    def search(self, question: str, documents: Collection[str] | None = None) -> tuple[Candidate, ...]:
+        """The best `settings.provenance_candidates` passages, best first, with their place at every stage.
+
+        `documents` limits the search to these document ids. Nothing found is an empty tuple.
+        """
+        lexical = self.lexical(question, documents)
+        dense = self.dense(question, documents)
+        fused = fuse(lexical, dense)[: self.settings.provenance_candidates]
+        passages = {p.id: p for p in self.store.get_passages([id for id, _ in fused])}
+        places = (_stages(lexical), _stages(dense), _stages(fused))
+        candidates = tuple(
+            Candidate(passages[id], lexical=places[0].get(id), dense=places[1].get(id), fused=places[2][id])
+            for id, _ in fused
+            if id in passages
+        )
+        return rerank(question, candidates, self.reranker) if self.reranker else candidates
+
+    def lexical(self, question: str, documents: Collection[str] | None = None) -> list[tuple[str, float]]:
+        """Passage ids and BM25 scores, best first."""
+        hits = self.store.search_lexical(question, DEPTH, documents)
+        return [(hit.passage_id, hit.score) for hit in hits]
+
+    def dense(self, question: str, documents: Collection[str] | None = None) -> list[tuple[str, float]]:
+        """Passage ids and cosines, best first."""
+        exact = self.settings.provenance_search == "exact"
+        hits = self.store.search_dense(
+            self.embedder.encode([question])[0],
+            DEPTH,
+            documents,
+            exact=exact,
+            ef_search=None if exact else self.settings.provenance_ef_search,
+        )
+        return [(hit.passage_id, hit.score) for hit in hits]
+
+
+def fuse(lexical: Sequence[tuple[str, float]], dense: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Reciprocal rank fusion of two ranked lists, best first; ties keep the dense order."""
+    scores: dict[str, float] = {}
+    for hits in (dense, lexical):
+        for rank, (id, _) in enumerate(hits, start=1):
+            scores[id] = scores.get(id, 0.0) + 1.0 / (RRF_K + rank)
+    return sorted(scores.items(), key=lambda item: -item[1])
+
+
+def rerank(question: str, candidates: Sequence[Candidate], reranker: Reranker) -> tuple[Candidate, ...]:
+    """The same candidates in the reranker's order; equal scores keep the order they came in."""
+    scores = reranker.score(question, [c.passage.text for c in candidates])
+    order = sorted(range(len(candidates)), key=lambda i: -scores[i])
+    return tuple(
+        replace(candidates[i], reranked=Stage(rank=rank, score=scores[i])) for rank, i in enumerate(order, start=1)
+    )
+
+
+def select(
+    candidates: Sequence[Candidate], top_k: int, budget_tokens: int, cost: Callable[[Candidate], int]
+) -> tuple[Candidate, ...]:
+    """Mark which candidates are sent, in their order: `sent` is the source number, counting from 1.
+
+    At most `top_k` are sent and their costs sum to at most `budget_tokens`. A passage is
+    sent whole or dropped, with the reason in `dropped`; one that does not fit makes room
+    for the next that does.
+    """
+    chosen: list[Candidate] = []
+    sent, left = 0, budget_tokens
+    for candidate in candidates:
+        if sent >= top_k:
+            chosen.append(replace(candidate, sent=None, dropped=f"below the top {top_k}"))
+            continue
+        tokens = cost(candidate)
+        if tokens > left:
+            chosen.append(replace(candidate, sent=None, dropped="over the context budget"))
+            continue
+        sent, left = sent + 1, left - tokens
+        chosen.append(replace(candidate, sent=sent, dropped=None))
+    return tuple(chosen)
+
+
+def _stages(ranked: Sequence[tuple[str, float]]) -> Mapping[str, Stage]:
+    return {id: Stage(rank=rank, score=score) for rank, (id, score) in enumerate(ranked, start=1)}
