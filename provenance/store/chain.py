@@ -1,0 +1,76 @@
+"""The hash chain of the log: what a row's hash covers and how a row is appended.
+
+A row is {at, event, payload, previous, seq, turn_id}. Its hash is the SHA-256 of its
+canonical JSON: keys sorted, no white space, UTF-8. `previous` is the hash of the row
+before, and 64 zeros in the first row. The payload is stored as the canonical text that
+was hashed, so that one changed byte shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from provenance.store.schema import log
+
+START = "0" * 64
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LOCK = 0x52454350  # the key of the Postgres advisory lock that orders the appends
+
+
+def canonical(value: Any) -> str:
+    """Canonical JSON. Raises ValueError for NaN and infinity, which JSON does not have."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def row_json(seq: int, turn_id: int | None, event: str, at: str, payload: str, previous: str) -> str:
+    """The canonical JSON of a row, around a payload that is canonical JSON already."""
+    return (
+        f'{{"at":{canonical(at)},"event":{canonical(event)},"payload":{payload},"previous":{canonical(previous)},'
+        f'"seq":{canonical(seq)},"turn_id":{canonical(turn_id)}}}'
+    )
+
+
+def row_hash(seq: int, turn_id: int | None, event: str, at: str, payload: str, previous: str) -> str:
+    """The SHA-256 of the row's canonical JSON, hex."""
+    return hashlib.sha256(row_json(seq, turn_id, event, at, payload, previous).encode("utf-8")).hexdigest()
+
+
+def now() -> str:
+    """The present moment, ISO 8601 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def append(
+    connection: sa.Connection, turn_id: int | None, event: str, payload: Mapping[str, Any], *, opens: bool = False
+) -> int:
+    """Append one row inside the caller's write transaction and return its number.
+
+    Where the row `opens` a generation its number becomes the turn's id.
+    """
+    text = canonical(dict(payload))
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    head = connection.execute(sa.select(log.c.seq, log.c.hash).order_by(log.c.seq.desc()).limit(1)).first()
+    seq, previous = (head.seq + 1, head.hash) if head else (1, START)
+    turn = seq if opens else turn_id
+    at = now()
+    connection.execute(
+        log.insert().values(
+            seq=seq,
+            turn_id=turn,
+            event=event,
+            at=at,
+            payload=text,
+            previous=previous,
+            hash=row_hash(seq, turn, event, at, text, previous),
+        )
+    )
+    return seq
