@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter
 
@@ -11,8 +12,8 @@ R = TypeVar("R")
 
 
 @cache
-def _adapter(cls: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(cls)
+def _adapter(cls: Hashable) -> TypeAdapter[Any]:
+    return TypeAdapter(cast(Any, cls))
 
 
 def to_json(record: Any) -> Any:
@@ -20,12 +21,10 @@ def to_json(record: Any) -> Any:
 
     Tuples become lists. Text is kept as it is, lone surrogates too.
     """
-    return _adapter(type(record)).dump_python(record, mode="json")
+    return _adapter(cast(Hashable, type(record))).dump_python(record, mode="json")
 
 
 def from_json(cls: type[R], value: Any) -> R:
     """The record of class `cls` that `to_json` made `value` from. Raises pydantic.ValidationError where it is none."""
-    result: R = _adapter(cls).validate_python(value)
+    result: R = _adapter(cast(Hashable, cls)).validate_python(value)
     return result
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -42,7 +43,9 @@ class MatrixCache:
             return matrix
 
 
-def search_matrix(matrix: Matrix, vector: NDArray[np.float32], limit: int, documents: Collection[str] | None) -> list[Hit]:
+def search_matrix(
+    matrix: Matrix, vector: NDArray[np.float32], limit: int, documents: Collection[str] | None
+) -> list[Hit]:
     """Inner products with every row, best first; ties by passage id. For unit rows that is the cosine."""
     scores = matrix.rows @ vector
     keep = np.arange(len(scores)) if documents is None else np.flatnonzero(np.isin(matrix.documents, list(documents)))
@@ -71,7 +74,7 @@ def search_postgres(
     if limit <= 0 or (documents is not None and not documents):
         return []
     dimension = len(vector)
-    stored = vectors.c.embedding
+    stored: sa.ColumnElement[Any] = vectors.c.embedding
     if not exact:
         # The index is on the vectors with their dimension; without the cast it is not used.
         stored = sa.literal_column(f"vectors.embedding::vector({dimension})", vectors.c.embedding.type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -82,7 +82,7 @@ def phrase_condition(connection: sa.Connection, segments: Sequence[str]) -> sa.C
     if not texts:
         return None
     if connection.dialect.name == "postgresql":
-        column = sa.literal_column("passages.phrase_words")
+        column: sa.ColumnClause[Any] = sa.literal_column("passages.phrase_words")
         return sa.and_(*(column.op("@@")(sa.func.phraseto_tsquery("simple", text)) for text in texts))
     found = sa.text("SELECT rowid FROM phrases_fts WHERE phrases_fts MATCH :phrase").bindparams(
         phrase=" AND ".join(_quoted(text) for text in texts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderInUse:
-    """The embedder whose vectors are searched. `name` is what `add_document` was told, `revision` what follows its "@"."""
+    """The embedder whose vectors are searched. `revision` is what follows "@" in what `add_document` was told."""
 
     name: str
     revision: str | None
@@ -227,7 +227,9 @@ class Store:
         The query is words, never syntax; one without a word finds nothing. `terms` replaces the
         content words by words of the caller's choice. `documents` limits the search to these ids.
         """
-        chosen = content_words(query) if terms is None else list(dict.fromkeys(w for term in terms for w in words(term)))
+        chosen = (
+            content_words(query) if terms is None else list(dict.fromkeys(w for term in terms for w in words(term)))
+        )
         with self.reading() as connection:
             return lexical.bm25(connection, chosen, limit, documents)
 

@@ -22,14 +22,18 @@ _INVISIBLE = str.maketrans(dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff")
 _KEPT_FORMS = ("<super>", "<sub>", "<fraction>", "<circle>")
 
 STOP_WORDS = frozenset(
-    """a about above after again all also am an and any are aren't as at be because been before being below between both
-    but by can can't could did didn't do does doesn't doing don't down during each few for from further had has have
-    having he her here hers him his how i if in into is isn't it its itself just let's me more most my of off on once
-    only or other our ours out over own same she should so some such than that the their theirs them then there these
-    they this those through to too under until up very was wasn't we were what when where which while who whom whose why
-    will with would you your yours s t d ll re ve m""".split()
+    word
+    for line in (
+        "a about above after again all also am an and any are aren as at be because been before being below between",
+        "both but by can could couldn d did didn do does doesn doing don down during each few for from further had has",
+        "have haven having he her here hers him his how i if in into is isn it its itself just let ll m me more most",
+        "my of off on once only or other our ours out over own re s same she should shouldn so some such t than that",
+        "the their theirs them then there these they this those through to too under until up ve very was wasn we were",
+        "what when where which while who whom whose why will with would wouldn you your yours",
+    )
+    for word in line.split()
 )
-"""English words that say nothing about what a question is about. Negations are not among them."""
+"""English words that say nothing about what a question is about, and the pieces "don't" falls into."""
 
 STEPS = ("NFKC", "quotes and dashes", "hyphenated line ends", "white space")
 """What may be normalised when a quote is compared with a passage, in the order it is done."""
