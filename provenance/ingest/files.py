@@ -101,7 +101,9 @@ def ingest_bytes(
             return refuse(f"{name} is not text: it looks like {_looks_like(data)}.")
         text = decode(data)
         short = text[: limits.document_characters]
-        cut_off = f"has more than {limits.document_characters:,} characters" if len(short) < len(text) else None
+        cut_off = (
+            f"the file has more than {limits.document_characters:,} characters" if len(short) < len(text) else None
+        )
         if kind == "md":
             laid = markdown_pages(short, limits)
             raw = tuple(RawPage(page.number, ()) for page in laid)
@@ -154,20 +156,12 @@ def _shortfall(raw: Sequence[RawPage], pages: Sequence[Page], total: int) -> str
     if unread:
         reason = next(page.problem for page in raw if page.problem)
         said.append(f"{_listed(unread).capitalize()} could not be read: {reason}.")
-    for page in raw:
-        if page.cut and not page.problem:
-            said.append(
-                f"Page {page.number} is not whole: it {page.cut}."
-                if _is_verb(page.cut)
-                else f"Page {page.number} is not whole: {page.cut}."
-            )
+    for reason in dict.fromkeys(page.cut for page in raw if page.cut and not page.problem):
+        numbers = [page.number for page in raw if page.cut == reason]
+        said.append(f"{_listed(numbers).capitalize()} {'is' if len(numbers) == 1 else 'are'} not whole: {reason}.")
     if total > len(pages):
         said.append(f"Only the first {len(pages):,} of {total:,} pages were read.")
-    return " ".join(said[:6]) or None
-
-
-def _is_verb(phrase: str) -> bool:
-    return phrase.startswith(("has ", "took ", "needs ", "is ", "was ", "comes "))
+    return " ".join(said) or None
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -150,7 +150,8 @@ def _without_running_lines(pages: Sequence[RawPage]) -> list[RawPage]:
             if (page.number, i) not in keys
             or not (any(often(key) for key in keys[page.number, i]) or _lone_page_number(line, page))
         )
-        result.append(replace(page, lines=kept))
+        # A page with nothing else on it keeps what repeats: then it may well be the text.
+        result.append(replace(page, lines=kept) if any(line.text for line in kept) else page)
     return result
 
 

@@ -4,8 +4,8 @@ Standard input is one JSON line of orders (`bytes, password, first, page_charact
 page_seconds, pages, cpu_seconds, memory_bytes`) and then the bytes of the file. Standard
 output is JSON lines, each flushed when it is known: one `{"document": …}` or
 `{"problem": …, "needs_password": …}`, then one `{"page": n, …}` for every page. So a
-parser that is killed leaves the pages it had read. Only pypdf and the standard library are
-imported: the process starts quickly, and its memory limit is about the file.
+parser that is killed leaves the pages it had read. Only the two PDF libraries and the standard
+library are imported: the process starts quickly, and its memory limit is about the file.
 """
 
 from __future__ import annotations
@@ -19,16 +19,21 @@ import resource
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import FrameType
 from typing import Any
 
 import pypdf
-from pypdf.errors import EmptyFileError, FileNotDecryptedError, PdfReadError
+import pypdfium2
+from pypdf.errors import EmptyFileError, FileNotDecryptedError, LimitReachedError, PdfReadError
 
 _RAISED = str.maketrans("0123456789+-−–()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁽⁾ⁿ")
 _RAISED_RUN = re.compile(r"\s*[0-9+\-−–()n]*[0-9][0-9+\-−–()n]*\s*")
 _BOLD = re.compile(r"bold|black|heavy|semibold|demi|SFBX|CMBX", re.IGNORECASE)
+
+TOO_MUCH = "it unpacks to more than a page may"
+TOO_LONG = "it took too long to read"
+DAMAGED = "the PDF is damaged and some text may be missing"
 
 Matrix = list[float]
 
@@ -79,8 +84,10 @@ class _Collector:
             return
         try:
             matrix = _multiply([float(v) for v in tm], [float(v) for v in cm])
-            bold = bool(_BOLD.search(str((font or {}).get("/BaseFont", ""))))
-            run = _Run(text[: self._left], matrix, float(size), bold)
+            name = str((font or {}).get("/BaseFont", ""))
+            if "CMSY" in name:  # the minus sign of TeX's symbol font is its character 0
+                text = text.replace("\0", "\N{MINUS SIGN}")
+            run = _Run(text[: self._left], matrix, float(size), bool(_BOLD.search(name)))
         except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
             run = _Run(text[: self._left], [1.0, 0.0, 0.0, 1.0, 0.0, 0.0], 0.0, False)
         self.runs.append(run)
@@ -180,9 +187,9 @@ def read_page(reader: pypdf.PdfReader, number: int, page_characters: int, page_s
                 box = _box(page)
                 page.extract_text(visitor_text=collect)
             except PageFull:
-                cut = f"has more than {page_characters:,} characters"
+                cut = f"more than {page_characters:,} characters"
     except OutOfTime:
-        cut = "took too long to read"
+        cut = TOO_LONG
         if not collect.runs:
             return {"page": number, "problem": cut}
     except (Exception, RecursionError, MemoryError) as error:
@@ -196,12 +203,38 @@ def read_page(reader: pypdf.PdfReader, number: int, page_characters: int, page_s
     return {"page": number, "lines": lines, "height": round(abs(height), 1), "cut": cut}
 
 
+def read_page_again(data: bytes, password: str | None, number: int, page_characters: int) -> dict[str, Any] | None:
+    """A page that pypdf could not read, read with pdfium, which mends more; None where that finds no text."""
+    try:
+        with closing(pypdfium2.PdfDocument(data, password=password)) as document:
+            page = document[number - 1]
+            height = page.get_height()
+            text = page.get_textpage().get_text_bounded()[:page_characters]
+    except Exception:
+        return None
+    if not text.strip():
+        return None
+    lines = [{"text": line} for line in text.splitlines()]
+    return {"page": number, "lines": lines, "height": round(height, 1), "cut": DAMAGED}
+
+
+def count_again(data: bytes, password: str | None) -> int:
+    """The number of pages pdfium finds in a file that pypdf cannot open; 0 where it cannot either."""
+    try:
+        with closing(pypdfium2.PdfDocument(data, password=password)) as document:
+            return len(document)
+    except Exception:
+        return 0
+
+
 def plain_words(error: BaseException) -> str:
     """What went wrong, in words for the screen."""
     if isinstance(error, MemoryError):
-        return "needs more memory than it may have"
+        return "it needs more memory than it may have"
     if isinstance(error, RecursionError):
-        return "is nested too deeply"
+        return "it is nested too deeply"
+    if isinstance(error, LimitReachedError):
+        return TOO_MUCH
     if isinstance(error, PdfReadError):
         return "the PDF is damaged there"
     return f"the PDF is damaged there ({type(error).__name__})"
@@ -261,28 +294,48 @@ def main() -> int:
     data = sys.stdin.buffer.read(int(orders["bytes"]))
     _confine(int(orders["cpu_seconds"]), int(orders["memory_bytes"]))
     logging.disable(logging.CRITICAL)
-    seconds = float(orders["page_seconds"])
+    password, seconds = orders["password"], float(orders["page_seconds"])
+    reader, header = _open(data, password, seconds)
+    _say(header)
+    if "document" not in header:
+        return 0
+    for number in range(int(orders["first"]), min(header["document"]["pages"], int(orders["pages"])) + 1):
+        _say(_page(reader, data, password, number, int(orders["page_characters"]), seconds))
+    return 0
+
+
+def _open(data: bytes, password: str | None, seconds: float) -> tuple[pypdf.PdfReader | None, dict[str, Any]]:
+    """A reader (None where only pdfium can open the file) and the first record to say."""
+    reader: pypdf.PdfReader | None = None
     try:
         with _time_limit(seconds):
-            opened = open_reader(data, orders["password"])
-            if isinstance(opened, dict):
-                _say(opened)
-                return 0
-            count = len(opened.pages)
-            title = _title(opened)
+            opened = open_reader(data, password)
+            if not isinstance(opened, dict):
+                reader = opened
+                return reader, {"document": {"pages": len(reader.pages), "title": _title(reader)}}
+            problem = opened
     except OutOfTime:
-        _say({"problem": "took too long to open", "needs_password": False})
-        return 0
+        return None, {"problem": "took too long to open", "needs_password": False}
     except FileNotDecryptedError:
-        _say(_locked(orders["password"]))
-        return 0
+        return None, _locked(password)
     except (Exception, RecursionError, MemoryError):
-        _say({"problem": "is damaged and cannot be read as a PDF", "needs_password": False})
-        return 0
-    _say({"document": {"pages": count, "title": title}})
-    for number in range(int(orders["first"]), min(count, int(orders["pages"])) + 1):
-        _say(read_page(opened, number, int(orders["page_characters"]), seconds))
-    return 0
+        problem = {"problem": "is damaged and cannot be read as a PDF", "needs_password": False}
+    if not problem["needs_password"]:
+        count = count_again(data, password)
+        if count:
+            return None, {"document": {"pages": count, "title": None}}
+    return None, problem
+
+
+def _page(
+    reader: pypdf.PdfReader | None, data: bytes, password: str | None, number: int, most: int, seconds: float
+) -> dict[str, Any]:
+    record: dict[str, Any] = {"page": number, "problem": "the PDF is damaged there"}
+    if reader is not None:
+        record = read_page(reader, number, most, seconds)
+    if "problem" in record and record["problem"] not in (TOO_LONG, TOO_MUCH):
+        return read_page_again(data, password, number, most) or record
+    return record
 
 
 if __name__ == "__main__":
