@@ -155,7 +155,7 @@ class Log:
                 ids = list(connection.execute(started.with_only_columns(log.c.seq)).scalars())
             if outcome is None:
                 return ids
-            last = dict(connection.execute(ended).tuples().all())
+            last = dict(connection.execute(ended).all())
         return [id for id in ids if last.get(id, "started") == outcome]
 
 

@@ -44,7 +44,7 @@ class Verification:
 
 
 def raw_rows(connection: sa.Connection) -> sa.Select[Any]:
-    """Every row of the log in order. On SQLite text comes as bytes: damage is to be reported, not refused by the driver."""
+    """Every row in order. On SQLite text comes as bytes: damage is reported, not refused by the driver."""
     if connection.dialect.name != "sqlite":
         return sa.select(log).order_by(log.c.seq)
     text = {column.name for column in log.c if isinstance(column.type, sa.Text)}

@@ -407,7 +407,7 @@ def _passage_row(passage: Passage, contextual: bool) -> dict[str, object]:
 
 
 def _meta(connection: sa.Connection) -> dict[str, str]:
-    return dict(connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value)).tuples().all())
+    return dict(connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value)).all())
 
 
 def _set_meta(connection: sa.Connection, name: str, value: str) -> None:
