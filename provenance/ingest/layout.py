@@ -16,13 +16,17 @@ from provenance.ingest.hyphens import Hyphens
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line as extracted. Points; `top` counts down from the upper edge. None where the place is not known."""
+    """One line as extracted. Points; `top` counts down from the upper edge. None where the place is not known.
+
+    `cells` is the number of table cells that were put together in it.
+    """
 
     text: str
     size: float | None = None
     bold: bool = False
     x: float | None = None
     top: float | None = None
+    cells: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ def lay_out(pages: Sequence[RawPage]) -> tuple[LaidPage, ...]:
             replace(line, text=_SPACES.sub(" ", text).strip())
             for line, (text, _) in zip(page.lines, folded, strict=True)
         ]
-        clean.append(replace(page, lines=tuple(_split_lines(lines))))
+        clean.append(replace(page, lines=tuple(_rows(list(_split_lines(lines))))))
         removed.append(sum(count for _, count in folded))
     clean = _without_running_lines(clean)
     hyphens = Hyphens(line.text for page in clean for line in page.lines)
@@ -89,6 +93,31 @@ def _split_lines(lines: Sequence[Line]) -> Iterator[Line]:
             yield line
         else:
             yield from (replace(line, text=part.strip()) for part in line.text.split("\n"))
+
+
+def _rows(lines: Sequence[Line]) -> Iterator[Line]:
+    """Put the cells of a table row, which come as lines of their own, on one line."""
+    row: Line | None = None
+    cell_x = 0.0
+    for line in lines:
+        same = (
+            row is not None
+            and row.top is not None
+            and line.top is not None
+            and line.x is not None
+            and bool(row.text and line.text)
+            and abs(row.top - line.top) < 1.5
+            and line.x > cell_x
+        )
+        if same and row is not None:
+            row = replace(row, text=f"{row.text} {line.text}", bold=row.bold and line.bold, cells=row.cells + 1)
+        else:
+            if row is not None:
+                yield row
+            row = line
+        cell_x = line.x if line.x is not None else 0.0
+    if row is not None:
+        yield row
 
 
 # Running headers and footers
@@ -273,7 +302,7 @@ def _is_heading(
     width: int,
 ) -> bool:
     text = line.text
-    if len(text) > 120 or not any(c.isalpha() for c in text) or text[-1] in ",;":
+    if line.cells > 1 or len(text) > 120 or not any(c.isalpha() for c in text) or text[-1] in ",;":
         return False
     if line.size is not None and body is not None:
         if line.size >= 1.12 * body:
