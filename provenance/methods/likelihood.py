@@ -26,7 +26,7 @@ from provenance.errors import Unavailable
 from provenance.generation.models import LanguageModel
 from provenance.methods.base import Case, silent
 from provenance.methods.thread import build_thread
-from provenance.records import Prompt
+from provenance.records import Prompt, Span
 
 if TYPE_CHECKING:
     import torch
@@ -115,12 +115,14 @@ def masked_logprobs(
     answer_ids: Sequence[int],
     masks: BoolArray,
     *,
+    spans: Sequence[Span] | None = None,
     packed_rows: int = PACKED_ROWS,
     progress: Fraction = silent,
 ) -> FloatArray:
     """The answer's log-probabilities under each mask; shape (M, |A|).
 
-    `masks` is boolean of shape (M, N): True keeps a block in sight of `[S | A]`. Raises
+    `masks` is boolean of shape (M, N): True keeps a block in sight of `[S | A]`.
+    With `spans` its columns stand for these token spans of the prefix instead of the blocks. Raises
     Unavailable for hybrid models, whose other layers a mask cannot reach.
     """
     import torch
@@ -136,7 +138,7 @@ def masked_logprobs(
     for start in range(0, len(masks), per_pass):
         chosen = masks[start : start + per_pass]
         count = len(chosen)
-        visible = _packed_mask(lm, prefix, chosen, len(tail))
+        visible = _packed_mask(lm, prefix, spans or prompt.block_tokens, chosen, len(tail))
         positions = torch.arange(prefix.length, prefix.length + len(tail)).repeat(count)
         rows = torch.tensor(
             [r for c in range(count) for r in range((c + 1) * len(tail) - len(answer), (c + 1) * len(tail))]
@@ -231,13 +233,13 @@ def _prefix_length(prompt: Prompt) -> int:
     return prompt.block_tokens[-1].stop if prompt.block_tokens else 0
 
 
-def _packed_mask(lm: LanguageModel, prefix: Prefix, masks: BoolArray, tail: int) -> Any:
+def _packed_mask(lm: LanguageModel, prefix: Prefix, spans: Sequence[Span], masks: BoolArray, tail: int) -> Any:
     """Who sees whom when `len(masks)` tails are packed after the prefix: True is visible."""
     import torch
 
     count, length = len(masks), prefix.length
     seen = torch.ones(count, length, dtype=torch.bool)
-    for i, block in enumerate(prefix.prompt.block_tokens):
+    for i, block in enumerate(spans):
         seen[~torch.from_numpy(masks[:, i].copy()), block.start : block.stop] = False
     causal = torch.ones(tail, tail).tril()
     own = torch.kron(torch.eye(count), causal).bool()
