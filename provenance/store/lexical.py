@@ -90,5 +90,13 @@ def phrase_condition(connection: sa.Connection, segments: Sequence[str]) -> sa.C
     return passages.c.key.in_(found.columns(sa.column("rowid", sa.Integer)))
 
 
+def contains(connection: sa.Connection, text: str) -> sa.ColumnElement[bool]:
+    """Which passages hold these very characters."""
+    if "\0" in text or text.encode("utf-8", "ignore").decode("utf-8") != text:
+        return sa.false()  # neither engine stores NUL or lone surrogates
+    locate = sa.func.strpos if connection.dialect.name == "postgresql" else sa.func.instr
+    return locate(passages.c.text, text) > 0
+
+
 def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'

@@ -113,8 +113,8 @@ class Store:
             connection.execute(
                 schema.documents.insert().values(
                     id=document.id,
-                    title=document.title,
-                    filename=document.filename,
+                    title=_storable(document.title),
+                    filename=_storable(document.filename),
                     kind=document.kind,
                     pages=document.pages,
                     pages_with_text=document.pages_with_text,
@@ -261,15 +261,18 @@ class Store:
             matrix = self._matrix.get(connection, name, len(query), values.get("corpus_version", "0"))
         return search_matrix(matrix, query, limit, documents)
 
-    def find_phrase(self, *segments: str, limit: int = 50) -> list[Passage]:
+    def find_phrase(self, *segments: str, containing: str | None = None, limit: int = 100) -> list[Passage]:
         """Passages that hold every segment as a run of words, case, accents and punctuation aside; by passage id.
 
-        One statement joins the phrase index, the passages and their documents.
+        `containing` also asks for these characters, as they are, anywhere in the text. One statement
+        joins the phrase index, the passages and their documents.
         """
         with self.reading() as connection:
             condition = lexical.phrase_condition(connection, segments)
             if condition is None:
                 return []
+            if containing is not None:
+                condition = sa.and_(condition, lexical.contains(connection, containing))
             rows = connection.execute(select_passages().where(condition).order_by(schema.passages.c.id).limit(limit))
             return [to_passage(row) for row in rows]
 
@@ -336,6 +339,11 @@ def select_passages() -> sa.Select[Any]:
 def to_passage(row: Any) -> Passage:
     """The record of a row of `select_passages`."""
     return Passage(row.id, row.document_id, row.title, row.page, row.start, row.end, row.text, row.heading)
+
+
+def _storable(text: str) -> str:
+    """A name as both engines can hold it: a file name may carry lone surrogates."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def _matrix(vectors: ArrayLike, count: int) -> NDArray[np.float32]:
