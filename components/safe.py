@@ -23,7 +23,7 @@ _VOID = frozenset({"br", "hr", "col"})
 # fmt: off
 TAGS = frozenset((
     "a", "article", "b", "blockquote", "br", "button", "caption", "code", "col", "dd", "details", "div", "dl",
-    "dt", "em", "figcaption", "figure", "h2", "h3", "h4", "hr", "i", "li", "mark", "ol", "p", "pre", "q",
+    "dt", "em", "figcaption", "figure", "h1", "h2", "h3", "h4", "hr", "i", "li", "mark", "ol", "p", "pre", "q",
     "section", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th", "thead", "tr",
     "ul",
 ))
@@ -88,7 +88,7 @@ def label(text: str, limit: int | None = 120) -> str:
     Every ASCII punctuation mark becomes a character reference, so no Markdown, directive, emoji code or formula
     can form; an address is broken with a word joiner so that it does not become a link. `limit` cuts long text.
     """
-    text = " ".join(clean(text).split())
+    text = re.sub(r"[ \t\n]+", " ", clean(text)).strip()
     if limit is not None and len(text) > limit:
         text = text[: limit - 1].rstrip() + "…"
     text = _URL.sub("\\1\u2060\\2", text).replace("@", "\u2060@")

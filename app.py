@@ -1,0 +1,20 @@
+"""Ask: a question, its answer, and which sources the answer really used."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from components import ask, session
+from components.shell import shell
+
+shell("Ask")
+asked = ask.asked()
+stored = st.query_params.get("turn")
+if stored is not None:
+    ask.stored_turn(stored)
+elif "job" in st.session_state:
+    ask.work()
+elif (turn := session.current()) is not None:
+    ask.result(turn)
+else:
+    ask.empty()

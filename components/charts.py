@@ -1,0 +1,151 @@
+"""Charts: plotly figures made by pure functions, each with the words and the table that say the same.
+
+The heat map uses one hue from light to dark, which reads in every kind of colour vision, and writes each value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from components import words
+from components.numbers import MethodInfo, scale_fraction, shares
+from components.palette import TONES
+from components.safe import chart_text
+from provenance.records import Attribution, Source
+
+
+def heat_values(
+    attributions: Sequence[Attribution], infos: Mapping[str, MethodInfo], n_sources: int
+) -> list[list[float | None]]:
+    """One row per source, one column per method: the share within the method, or the place on its own scale."""
+    columns: list[Sequence[float | None]] = []
+    for attribution in attributions:
+        info = infos[attribution.method]
+        if info.share:
+            columns.append(shares(attribution.scores))
+        else:
+            columns.append(
+                [None if s is None else scale_fraction(s, info, attribution.scores) for s in attribution.scores]
+            )
+    return [[column[i] if i < len(column) else None for column in columns] for i in range(n_sources)]
+
+
+def heat_words(attributions: Sequence[Attribution], infos: Mapping[str, MethodInfo], n_sources: int) -> list[list[str]]:
+    """The figure of every cell as it is written: a share in percent, or a raw score."""
+    made = []
+    for i in range(n_sources):
+        row = []
+        for attribution in attributions:
+            value = attribution.scores[i] if i < len(attribution.scores) else None
+            if value is None:
+                row.append(words.DASH)
+            elif infos[attribution.method].share:
+                part = shares(attribution.scores)[i]
+                row.append("against" if value < 0 else words.share(part))
+            else:
+                row.append(words.score(value))
+        made.append(row)
+    return made
+
+
+def heat_map(
+    attributions: Sequence[Attribution], infos: Mapping[str, MethodInfo], sources: Sequence[Source], dark: bool
+) -> Any:
+    """Sources × methods as a plotly figure; colour compares within a column only."""
+    import plotly.graph_objects as go
+
+    values = heat_values(attributions, infos, len(sources))
+    figures = heat_words(attributions, infos, len(sources))
+    ground, full = ("#1c2024", "#4fb0d6") if dark else ("#f3f3ef", "#0b6e8f")
+    ink = TONES["ink"].dark if dark else TONES["ink"].light
+    names = [f"{s.n} · {chart_text(s.passage.title, 26)}" for s in sources]
+    labels = [chart_text(infos[a.method].label, 30) for a in attributions]
+    raw = [
+        [
+            f"{words.score(a.scores[i])} {chart_text(infos[a.method].unit)}" if a.scores[i] is not None else "not measured"
+            for a in attributions
+        ]
+        for i in range(len(sources))
+    ]
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            x=labels,
+            y=names,
+            customdata=raw,
+            colorscale=[[0, ground], [1, full]],
+            zmin=0,
+            zmax=1,
+            xgap=3,
+            ygap=3,
+            showscale=False,
+            hoverongaps=False,
+            hovertemplate="%{y}<br>%{x}<br>%{customdata}<extra></extra>",
+        )
+    )
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            strong = value is not None and value > 0.55
+            colour = ("#101214" if dark else "#ffffff") if strong else ink
+            figure.add_annotation(x=j, y=i, text=figures[i][j], showarrow=False, font={"color": colour, "size": 13})
+    figure.update_layout(
+        height=90 + 44 * len(sources),
+        margin={"l": 0, "r": 0, "t": 8, "b": 0},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": ink, "size": 13, "family": "Source Sans, sans-serif"},
+        yaxis={"autorange": "reversed", "fixedrange": True, "automargin": True, "showgrid": False},
+        xaxis={"side": "top", "fixedrange": True, "automargin": True, "showgrid": False, "tickangle": 0},
+    )
+    return figure
+
+
+def heat_alt(attributions: Sequence[Attribution], infos: Mapping[str, MethodInfo], sources: Sequence[Source]) -> str:
+    """What the heat map shows, in one or two sentences."""
+    said = []
+    for attribution in attributions:
+        known = [(s, i) for i, s in enumerate(attribution.scores) if s is not None]
+        if known:
+            best = max(known)[1]
+            said.append(f"{infos[attribution.method].label}: source {sources[best].n} first")
+    return f"Scores of {len(sources)} sources under {len(attributions)} methods. " + "; ".join(said) + "."
+
+
+def rank_agreement(first: Sequence[float | None], second: Sequence[float | None]) -> float | None:
+    """Spearman's rank correlation over the sources both methods scored, ties averaged; None where it is undefined."""
+    pairs = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    if len(pairs) < 3:
+        return None
+    left, right = _ranks([a for a, _ in pairs]), _ranks([b for _, b in pairs])
+    mean = (len(pairs) + 1) / 2
+    top = sum((a - mean) * (b - mean) for a, b in zip(left, right, strict=True))
+    size = math.sqrt(sum((a - mean) ** 2 for a in left) * sum((b - mean) ** 2 for b in right))
+    return top / size if size > 0 else None
+
+
+def same_first(first: Sequence[float | None], second: Sequence[float | None]) -> bool | None:
+    """Whether both methods put the same source first; None where one of them has no single first."""
+    tops = []
+    for scores in (first, second):
+        known = [s for s in scores if s is not None]
+        if not known or known.count(max(known)) > 1:
+            return None
+        tops.append(scores.index(max(known)))
+    return tops[0] == tops[1]
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    return [(ordered.index(v) + 1 + ordered.index(v) + ordered.count(v)) / 2 for v in values]
+
+
+def agreement_words(value: float | None) -> str:
+    """A correlation in words beside its figure."""
+    if value is None:
+        return "—"
+    size = abs(value)
+    name = "strong" if size >= 0.7 else "fair" if size >= 0.4 else "weak" if size >= 0.2 else "none"
+    sign = "opposite, " if value <= -0.2 else ""
+    return f"{value:+.2f} · {sign}{name}"

@@ -1,0 +1,2 @@
+from components.shell import shell
+shell("Audit")
