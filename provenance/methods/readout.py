@@ -75,9 +75,14 @@ class Readout:
     tokens: Floats | None = None
 
     @property
-    def complete(self) -> bool:
-        """Whether the row of every answer token was read; the last is missing where it was never fed to the model."""
-        return len(self._rows(self._own())) == self.answer_tokens
+    def read_tokens(self) -> int:
+        """Answer tokens whose own rows were read: all, or all but the last where that was never fed to the model."""
+        return len(self._rows(self._own()))
+
+    @property
+    def own_rows(self) -> Span:
+        """The positions of the answer tokens whose own rows were read."""
+        return Span(self.layout.answer_start, self.layout.answer_start + self.read_tokens)
 
     @property
     def heads(self) -> Floats:
@@ -112,7 +117,7 @@ class Readout:
         return np.stack([rows[:, index[layer], head, columns] for layer, head in heads], axis=1)
 
     def per_prompt_token(self) -> Floats | None:
-        """Attention on every prompt token in the predicting rows: (answer_tokens, kept heads, answer_start), or None."""
+        """Attention on each prompt token in the predicting rows: (answer_tokens, kept heads, answer_start), or None."""
         return None if self.tokens is None else self.tokens[self._rows(self._predicting())]
 
     def block_sums(self, rows: Span, layer: int = -1) -> npt.NDArray[np.float64]:
@@ -158,9 +163,20 @@ def read_attention(
     on every single prompt token is kept too. `start` is how many tokens a reused cache already holds.
     """
     layout = prompt if isinstance(prompt, Layout) else Layout.of(prompt)
-    return Reader(
-        lm.model, layout, None if layers is None else frozenset(layers), tuple(extra_rows), tuple(keep), start
-    )
+    return read_model(lm.model, layout, layers=layers, extra_rows=extra_rows, keep=keep, start=start)
+
+
+def read_model(
+    model: Any,
+    layout: Layout,
+    *,
+    layers: Iterable[int] | None = None,
+    extra_rows: Iterable[Span] = (),
+    keep: Sequence[Head] = (),
+    start: int = 0,
+) -> Reader:
+    """As `read_attention`, for a bare transformers model."""
+    return Reader(model, layout, None if layers is None else frozenset(layers), tuple(extra_rows), tuple(keep), start)
 
 
 def read_answer(lm: LanguageModel, prompt: Prompt, answer_ids: Sequence[int], *, keep: Sequence[Head] = ()) -> Readout:
@@ -336,10 +352,13 @@ class Reader:
         terms: _Terms,
     ) -> None:
         """Softmax rows of (heads, rows, dim) queries against the keys, summed over the columns."""
-        weights, total = row_weights(query, key[0], positions, base, allowed, bias, terms)
-        columns = self._indicator(base, base + weights.shape[-1], weights)
+        import torch
+
+        with torch.no_grad():  # a layer's own sink tokens are parameters
+            weights, total = row_weights(query, key[0], positions, base, allowed, bias, terms)
+            columns = self._indicator(base, base + weights.shape[-1], weights)
+            layer.masses.append(((weights @ columns) / total).transpose(0, 1))
         layer.positions.extend(positions)
-        layer.masses.append(((weights @ columns) / total).transpose(0, 1))
         heads = [h for n, h in self._keep if n == layer.number]
         if heads:
             prompt = self._layout.answer_start

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from provenance.errors import ProvenanceError
-from provenance.generation.models import LanguageModel
+from provenance.generation.models import LanguageModel, writer_unavailable
 from provenance.generation.prompt import build_prompt, pasted_passages
-from provenance.methods.base import Case
-from provenance.records import Prompt
+from provenance.methods.base import Case, Resources
+from provenance.methods.readout import Readout, read_answer
+from provenance.records import Attribution, Prompt
+from provenance.settings import Settings
 
 
 class ThreadTooLong(ProvenanceError):
@@ -66,3 +69,34 @@ def tokenize_answer(lm: LanguageModel, prompt: Prompt, answer: str) -> tuple[int
     last = prompt.text[-1:]
     lead = " " if last.isalnum() or last == ":" else ""
     return tuple(lm.tokenizer(lead + text, add_special_tokens=False)["input_ids"])
+
+
+def case_readout(case: Case, lm: LanguageModel) -> Readout:
+    """The attention read while the answer was written; without it, that of exactly one teacher-forced pass.
+
+    The pass is kept in the case's scratch, so the methods of one case share it. Raises
+    ProvenanceError where the answer is empty or the thread cannot be built.
+    """
+    if case.readout is not None and case.readout.read_tokens:
+        return case.readout
+    kept = case.scratch.get("readout") if case.scratch is not None else None
+    if isinstance(kept, Readout):
+        return kept
+    thread = build_thread(case, lm)
+    if not thread.answer_ids:
+        raise ProvenanceError("The answer is empty: there is nothing to attribute.")
+    readout = read_answer(lm, thread.prompt, thread.answer_ids)
+    if case.scratch is not None:
+        case.scratch["readout"] = readout
+    return readout
+
+
+def unmeasured(method: str, case: Case, include_query: bool, began: float, reason: str) -> Attribution:
+    """No score for any passage, and why. `began` is the `time.perf_counter()` of the start."""
+    return Attribution(method, (None,) * len(case.passages), include_query, time.perf_counter() - began, reason=reason)
+
+
+def writer_reason(resources: Resources) -> str | None:
+    """Why the local writer cannot be had, or None; nothing is loaded."""
+    settings = getattr(resources, "settings", None)
+    return writer_unavailable(settings) if isinstance(settings, Settings) else None
