@@ -133,3 +133,25 @@ def _copied_share(sought: Sequence[str], sequence: Sequence[str]) -> float:
         if tuple(sought[i : i + size]) in runs:
             copied.update(range(i, i + size))
     return len(copied) / len(sought)
+
+
+def near_duplicates(passages: Sequence[str], least: float = 0.6) -> tuple[tuple[int, ...], ...]:
+    """For each passage the indices of the others that say nearly the same.
+
+    Two passages do where at least `least` of the three-word runs of the shorter stand in the longer.
+    """
+    runs = [_runs(words(passage)) for passage in passages]
+    found: list[tuple[int, ...]] = []
+    for i, own in enumerate(runs):
+        alike = []
+        for j, other in enumerate(runs):
+            shorter = min(len(own), len(other))
+            if i != j and shorter and len(own & other) / shorter >= least:
+                alike.append(j)
+        found.append(tuple(alike))
+    return tuple(found)
+
+
+def _runs(sequence: Sequence[str]) -> set[tuple[str, ...]]:
+    size = min(_RUN, len(sequence))
+    return {tuple(sequence[i : i + size]) for i in range(len(sequence) - size + 1)} if size else set()
