@@ -258,7 +258,8 @@ class Turn:
 
     `quotes` is None where the check has not run; an empty tuple means the answer
     quotes nothing. `sources_from` is the id of the turn whose sources a follow-up
-    kept: then nothing was fetched and no provenance is computed.
+    kept: then nothing was fetched and no provenance is computed. `draft` is what the
+    model wrote where the answer was withheld (outcome "refused").
     `settings` are the search and generation settings in force.
     """
 
@@ -269,6 +270,7 @@ class Turn:
     candidates: tuple[Candidate, ...] = ()
     prompt: Prompt | None = None
     answer: Answer | None = None
+    draft: Answer | None = None
     citations: tuple[Citation, ...] = ()
     sentences: tuple[SentenceSupport, ...] = ()
     marks: tuple[Mark, ...] = ()

@@ -26,7 +26,8 @@ METHOD_NAMES = (
 DEFAULT_LLM_PROMPT = """Question: {query}
 Answer: {answer}
 Passage: {context}
-How much of the answer comes from the passage? 0 is nothing, 5 is everything. Reply with one whole number from 0 to 5."""
+How much of the answer comes from the passage? 0 is nothing, 5 is everything.
+Reply with one whole number from 0 to 5."""
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
@@ -49,6 +50,7 @@ class Settings:
     provenance_top_k: int = 5
     provenance_candidates: int = 20
     provenance_max_new_tokens: int = 160
+    provenance_context_tokens: int = 3000  # of all passages together, at most
     provenance_search: str = "exact"  # or "hnsw" (Postgres only)
     provenance_ef_search: int = 100
     rerank: bool = True
@@ -129,6 +131,7 @@ def _check(settings: Settings) -> None:
         ("provenance_top_k", 1, 20),
         ("provenance_candidates", 1, 200),
         ("provenance_max_new_tokens", 1, 4096),
+        ("provenance_context_tokens", 100, 1_000_000),
         ("provenance_ef_search", 1, 1000),
     ):
         value = getattr(settings, name)

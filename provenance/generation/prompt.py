@@ -22,11 +22,15 @@ _BRACKETED = re.compile(r"\[(?=[\s\d,;\-–—]*\d[\s\d,;\-–—]*\])([^\]]*)\]
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words around the passages. `after` holds `{question}`; `system` None leaves the template's own."""
+    """The words around the passages. `after` holds `{question}`; `system` None leaves the template's own.
+
+    `header` stands above each passage and may hold `{n}` and `{title}`.
+    """
 
     system: str | None
     before: str
     after: str
+    header: str = "[{n}] {title}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,37 @@ def build_prompt(
         question=question,
         question_tokens=tokens(asked),
         system=wording.system,
-        instruction=f"{wording.before}\n{wording.after}".strip(),
+        instruction=_instruction(wording),
     )
+
+
+def plain_prompt(
+    question: str,
+    passages: Sequence[Passage],
+    *,
+    history: Sequence[Exchange] = (),
+    wording: Wording = DEFAULT_WORDING,
+) -> Prompt:
+    """The same message for a writer that tokenizes by itself: no token ids and no token spans."""
+    sources = tuple(Source(n, passage, neutralise(passage.text)) for n, passage in enumerate(passages, start=1))
+    content = _content(question, sources, wording, ())[0]
+    earlier = "".join(f"Question: {e.question}\nAnswer: {e.answer}\n\n" for e in history)
+    lead = f"{wording.system}\n\n" if wording.system else ""
+    return Prompt(
+        text=lead + earlier + content,
+        token_ids=(),
+        sources=sources,
+        passage_tokens=(),
+        block_tokens=(),
+        question=question,
+        question_tokens=Span(0, 0),
+        system=wording.system,
+        instruction=_instruction(wording),
+    )
+
+
+def _instruction(wording: Wording) -> str:
+    return f"{wording.before}\n{wording.after}".strip()
 
 
 def _content(
@@ -120,7 +153,8 @@ def _content(
     texts: list[Span] = []
     for source in sources:
         start = len(text)
-        text += f"[{source.n}] {neutralise(source.passage.title, special)}\n"
+        title = neutralise(source.passage.title, special)
+        text += wording.header.replace("{n}", str(source.n)).replace("{title}", title)
         texts.append(Span(len(text), len(text) + len(source.text)))
         text += f"{source.text}\n\n"
         blocks.append(Span(start, len(text)))
