@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from provenance.store.words import STEPS, normalise, words
 
@@ -22,9 +23,9 @@ _BEFORE = re.compile(r"(?:(?P<word>[\w'’]+)|(?P<sign>[<>≤≥±~+−–-]))\s
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How a quote stands in a text. `normalised` names what was needed; `omitted` are the words an ellipsis left out."""
+    """How a quote stands in a text: `normalised` names what was needed, `omitted` what an ellipsis left out."""
 
-    kind: str  # "exact", "normalised" or "elided"
+    kind: Literal["exact", "normalised", "elided"]
     normalised: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
     note: str | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from provenance.log.match import Match, elided, has_ellipsis, match, split, whole
-from provenance.records import Citation, Passage, Quote, Source, Span
+from provenance.records import Citation, Passage, Quote, Source, Span, Verdict
 from provenance.store import Store
 from provenance.store.words import words
 
@@ -111,7 +111,7 @@ def _best(text: str, places: Iterable[_Place]) -> tuple[_Place, Match] | None:
 
 
 def _found(quote: Quote, place: _Place, how: Match, *, cited_passage: bool) -> Quote:
-    verdict = how.kind if cited_passage else "elsewhere"
+    verdict: Verdict = how.kind if cited_passage else "elsewhere"
     note = how.note
     if not cited_passage:
         manner = {"exact": "word for word", "normalised": "after normalising", "elided": "with words left out"}[
@@ -198,7 +198,7 @@ def _may_open(answer: str, at: int) -> bool:
     before, after = answer[at - 1 : at], answer[at + 1 : at + 2]
     if answer[at] == '"' and before.isdigit():
         return False  # inches
-    return not before.isalnum() and bool(after) and not after.isspace() or answer[at] in "«„“»" and bool(after)
+    return (not before.isalnum() and bool(after) and not after.isspace()) or (answer[at] in "«„“»" and bool(after))
 
 
 def _may_close(answer: str, at: int) -> bool:
