@@ -83,7 +83,8 @@ def main() -> None:
         hits = sum(right(a, i["answer"]) for a, i in zip(answers, items, strict=True))
         words = sum(len(a.split()) for a in answers) / len(answers)
         print(
-            f"{name:34s} {hits:3d} of {len(items)}  {words:5.1f} words  {time.perf_counter() - began:6.1f} s", flush=True
+            f"{name:34s} {hits:3d} of {len(items)}  {words:5.1f} words  {time.perf_counter() - began:6.1f} s",
+            flush=True,
         )
 
 

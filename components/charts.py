@@ -11,7 +11,7 @@ from typing import Any
 
 from components import words
 from components.numbers import MethodInfo, scale_fraction, shares
-from components.palette import TONES
+from components.palette import TONES, contrast
 from components.safe import chart_text
 from provenance.records import Attribution, Source
 
@@ -60,11 +60,14 @@ def heat_map(
     figures = heat_words(attributions, infos, len(sources))
     ground, full = ("#1c2024", "#4fb0d6") if dark else ("#f3f3ef", "#0b6e8f")
     ink = TONES["ink"].dark if dark else TONES["ink"].light
+    on = TONES["on"].dark if dark else TONES["on"].light
     names = [f"{s.n} · {chart_text(s.passage.title, 26)}" for s in sources]
     labels = [chart_text(infos[a.method].label, 30) for a in attributions]
     raw = [
         [
-            f"{words.score(a.scores[i])} {chart_text(infos[a.method].unit)}" if a.scores[i] is not None else "not measured"
+            f"{words.score(a.scores[i])} {chart_text(infos[a.method].unit)}"
+            if a.scores[i] is not None
+            else "not measured"
             for a in attributions
         ]
         for i in range(len(sources))
@@ -87,8 +90,8 @@ def heat_map(
     )
     for i, row in enumerate(values):
         for j, value in enumerate(row):
-            strong = value is not None and value > 0.55
-            colour = ("#101214" if dark else "#ffffff") if strong else ink
+            under = blend(ground, full, value or 0.0)
+            colour = max(ink, on, key=lambda c: contrast(c, under))
             figure.add_annotation(x=j, y=i, text=figures[i][j], showarrow=False, font={"color": colour, "size": 13})
     figure.update_layout(
         height=90 + 44 * len(sources),
@@ -100,6 +103,12 @@ def heat_map(
         xaxis={"side": "top", "fixedrange": True, "automargin": True, "showgrid": False, "tickangle": 0},
     )
     return figure
+
+
+def blend(first: str, second: str, part: float) -> str:
+    """The colour `part` of the way from the first to the second, as the colour scale draws it."""
+    mixed = (round(int(first[i : i + 2], 16) * (1 - part) + int(second[i : i + 2], 16) * part) for i in (1, 3, 5))
+    return "#" + "".join(f"{v:02x}" for v in mixed)
 
 
 def heat_alt(attributions: Sequence[Attribution], infos: Mapping[str, MethodInfo], sources: Sequence[Source]) -> str:

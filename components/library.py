@@ -9,6 +9,7 @@ from components.receipt import block
 from components.safe import cell, el, label
 from components.share import when
 from components.words import count
+from provenance.errors import ProvenanceError
 from provenance.records import Document, Page, Passage
 
 EXCERPT = 240
@@ -112,11 +113,14 @@ def _pages(document: Document, pages: list[Page], passages: list[Passage]) -> No
     page = next((p for p in pages if p.number == number), pages[0])
     left, right = st.columns(2, gap="medium")
     with left:
-        image = page_view.plain_picture(document.id, page.number) if document.kind == "pdf" else None
-        if image is not None:
-            st.image(image, width="stretch")
-        elif document.kind == "pdf":
-            block(el("p", "This page cannot be drawn here.", cls="soft"))
+        if document.kind == "pdf":
+            try:
+                drawn = page_view.picture(document.id, page.number, None)
+            except ProvenanceError as error:
+                drawn = None
+                st.caption(label(str(error), None))
+            if drawn is not None:
+                st.image(drawn[0], width="stretch", alt=f"Page {page.number} of {document.title}")
     with right if document.kind == "pdf" else st.container():
         block(page_text(page))
     here = [p for p in passages if p.page == page.number]
@@ -158,13 +162,13 @@ def _passages(passages: list[Passage]) -> None:
 
 
 def _again(document: Document) -> None:
-    engine = session.engine()
-    data = engine.store.original(document.id)
-    if data is None:
-        st.warning("The original file is not kept, so it cannot be read again.", icon=":material/help:")
-        return
-    engine.delete(document.id)
-    uploads.take_in([(document.filename, data)])
+    with st.spinner("Reading it again"):
+        try:
+            got = session.engine().reindex(document.id)
+        except ProvenanceError as error:
+            st.error(label(str(error), None), icon=":material/error:")
+            return
+    uploads.remember([uploads.outcome_of(document.filename, got, b"")])
     st.rerun()
 
 

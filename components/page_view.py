@@ -7,7 +7,7 @@ import streamlit as st
 from components import session
 from components.palette import source_variable
 from components.receipt import block
-from components.safe import Safe, el, join
+from components.safe import Safe, el, join, label
 from provenance.errors import ProvenanceError
 from provenance.records import Passage, Source, Turn
 
@@ -33,28 +33,18 @@ def in_surroundings(text: str, passage: Passage, around: int = AROUND) -> Safe:
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
-def picture(document_id: str, page: int, text: str, start: int, end: int) -> bytes | None:
-    """The page as PNG with the passage highlighted, or None where the document has no pages to draw."""
-    from provenance.ingest.render import render_page
+def picture(document_id: str, page: int, text: str | None) -> tuple[bytes, str | None] | None:
+    """The page as PNG with the passage highlighted, and why nothing is highlighted on it.
 
-    engine = session.engine()
-    data = engine.store.original(document_id)
-    document = engine.store.document(document_id)
-    if data is None or document is None or document.kind != "pdf":
-        return None
-    return render_page(data, page, [text], scale=1.6)
-
-
-@st.cache_data(show_spinner=False, max_entries=64)
-def plain_picture(document_id: str, page: int) -> bytes | None:
-    """The page as PNG, or None where it cannot be drawn."""
+    None where the original is not kept. Raises ProvenanceError where the page cannot be drawn.
+    """
     from provenance.ingest.render import render_page
 
     data = session.engine().store.original(document_id)
-    try:
-        return render_page(data, page, [], scale=1.3) if data is not None else None
-    except ProvenanceError:
+    if data is None:
         return None
+    drawn = render_page(data, page, [text] if text else [], scale=1.7)
+    return drawn.png, drawn.reason
 
 
 def open_dialog(turn: Turn, n: int) -> None:
@@ -103,17 +93,22 @@ def draw(passage: Passage) -> None:
         return
     pages = {p.number: p for p in engine.store.pages(passage.document_id)}
     page = pages.get(passage.page)
-    image = None
+    drawn = None
     if document.kind == "pdf":
         try:
-            image = picture(passage.document_id, passage.page, passage.text, passage.start, passage.end)
+            drawn = picture(passage.document_id, passage.page, passage.text)
         except ProvenanceError as error:
-            st.caption(f"The page cannot be drawn here: {error}")
-    if image is not None:
+            st.caption(label(str(error), None))
+    if drawn is not None:
         left, right = st.columns([3, 2], gap="medium")
-        left.image(image, caption=None, width="stretch")
+        alt = f"Page {passage.page} of {passage.title}" + ("" if drawn[1] else ", the passage highlighted")
+        left.image(drawn[0], width="stretch", alt=alt)
         with right:
-            block(el("h3", "The passage as sent", cls="side"), el("p", passage.text, cls="plain"))
+            block(
+                el("p", drawn[1], cls="warn small") if drawn[1] else None,
+                el("h3", "The passage as in the document", cls="side"),
+                el("p", passage.text, cls="plain"),
+            )
         return
     if page is None or not page.text:
         block(el("p", (page.reason if page else None) or "no text on this page", cls="warn"))

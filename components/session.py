@@ -24,7 +24,6 @@ METHOD_KEY, QUERY_KEY, TOP_K_KEY, DOCUMENTS_KEY = "method", "include_query", "to
 def engine() -> Engine:
     """The one engine of this process. Streamlit holds a lock while it is made; models load at first use."""
     from provenance.engine import Engine
-
     from provenance.settings import load_settings
 
     return Engine(load_settings())
@@ -132,9 +131,12 @@ def failed(error: BaseException, what: str) -> None:
         st.code("".join(traceback.format_exception(error)), language=None)
 
 
-def settings_of(engine_: Any) -> Any:
-    """The settings in force."""
-    return engine_.settings
+def retriever() -> Any:
+    """The search as it is set now, for looking up where a passage stands."""
+    from provenance.retrieval.search import Retriever
+
+    parts = engine().parts
+    return Retriever(parts.store, parts.embedder(), parts.search_reranker()[0], parts.settings)
 
 
 def model_words() -> tuple[str, str]:
@@ -152,3 +154,9 @@ def device() -> str:
 
     torch = sys.modules.get("torch")
     return "GPU" if torch is not None and torch.cuda.is_available() else "CPU"
+
+
+def calibration_words() -> str | None:
+    """What calibration found for the loaded model, or None where it was not measured."""
+    said = getattr(engine(), "calibration_words", None)
+    return said() if said is not None else None

@@ -65,7 +65,7 @@ def _switcher() -> None:
     names = [s.name for s in ready] + ["off"]
     labels = {s.name: s.label for s in statuses} | {"off": "Off"}
     if st.session_state.get(session.METHOD_KEY) not in names:
-        wanted = session.settings_of(session.engine()).provenance_method
+        wanted = session.engine().settings.provenance_method
         st.session_state[session.METHOD_KEY] = wanted if wanted in names else names[0]
     _heading("Provenance method")
     st.radio(
@@ -97,7 +97,7 @@ def _caption(status: Any) -> str:
 
 
 def _default_query() -> bool:
-    return bool(session.settings_of(session.engine()).provenance_include_query)
+    return bool(session.engine().settings.provenance_include_query)
 
 
 def _documents() -> None:
@@ -128,7 +128,7 @@ def _documents() -> None:
 
 
 def _search() -> None:
-    settings = session.settings_of(session.engine())
+    settings = session.engine().settings
     _heading("Search")
     if session.TOP_K_KEY not in st.session_state:
         st.session_state[session.TOP_K_KEY] = settings.provenance_top_k

@@ -10,7 +10,7 @@ import streamlit as st
 
 from components import session
 from components.receipt import block
-from components.safe import el, join, label
+from components.safe import el, label
 from components.words import count, seconds
 from provenance.errors import ProvenanceError
 
@@ -100,7 +100,9 @@ def draw_outcomes(outcomes: Sequence[Outcome]) -> None:
             el(
                 "li",
                 el("span", sign, cls=tone, aria_hidden="true"),
-                join(el("b", outcome.file), " ", el("span", outcome.said, cls=tone if tone != "good" else "soft")),
+                el(
+                    "span", el("b", outcome.file), " ", el("span", outcome.said, cls=tone if tone != "good" else "soft")
+                ),
                 el("span", ""),
             )
         )

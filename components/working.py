@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+
 import streamlit as st
 
 from components import words
 from components.answer import question
 from components.job import Job
-from components.safe import Safe, el, join, label
+from components.safe import Safe, el, label
 from provenance.records import Turn
 
 PATIENCE = 0.06
@@ -29,7 +30,7 @@ def steps(done: dict[str, tuple[str, float | None, str | None]]) -> Safe:
             el(
                 "li",
                 el("span", sign, cls=tone, title=state),
-                join(name, el("span", f" · {detail}", cls="soft") if detail else None),
+                el("span", name, el("span", f" · {detail}", cls="soft") if detail else None),
                 el("span", words.seconds(seconds) if seconds is not None else "", cls="soft num"),
             )
         )

