@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from provenance.asking import Asking, Event, Finished, Options, Step, Token
 from provenance.errors import ProvenanceError
@@ -16,6 +17,9 @@ from provenance.parts import Parts
 from provenance.records import Attribution, Document, MethodKind, Turn
 from provenance.settings import Settings, load_settings
 from provenance.store import Store
+
+if TYPE_CHECKING:
+    from provenance.retrieval.search import Retriever
 
 __all__ = ["Engine", "Event", "Finished", "MethodStatus", "Step", "Token"]
 
@@ -187,6 +191,13 @@ class Engine:
             MethodStatus(m.name, m.label, m.kind, m.meaning, m.cost, m.unavailable(self.parts))
             for m in METHODS.values()
         ]
+
+    def retriever(self) -> Retriever:
+        """The search as it is set now, for replay and triage. Raises Unavailable where the embedder cannot be had."""
+        from provenance.retrieval.search import Retriever
+
+        parts = self.parts
+        return Retriever(parts.store, parts.embedder(), parts.search_reranker()[0], self.settings)
 
     def warm(self) -> None:
         """Load the models, so that the first question does not wait for them."""

@@ -81,6 +81,13 @@ def writer_unavailable(settings: Settings) -> str | None:
     return None
 
 
+def is_prepared(settings: Settings) -> bool:
+    """Whether nothing has to be converted before the local writer can be loaded. Cheap."""
+    if settings.provenance_endpoint or settings.provenance_model is not None:
+        return True
+    return (_converted_folder(settings.provenance_home / "models") / "config.json").is_file()
+
+
 def load_language_model(settings: Settings, report: Report = lambda message: None) -> LanguageModel:
     """Load the writer named by the settings, or the packaged default.
 
@@ -98,9 +105,13 @@ def load_language_model(settings: Settings, report: Report = lambda message: Non
     return _load(name, name, None, report)
 
 
+def _converted_folder(cache: Path) -> Path:
+    return cache / f"{DEFAULT_NAME}-{WEIGHTS_SHA256[:12]}"
+
+
 def _converted(cache: Path, report: Report) -> Path:
     """The folder of the converted default model; made on first use."""
-    target = cache / f"{DEFAULT_NAME}-{WEIGHTS_SHA256[:12]}"
+    target = _converted_folder(cache)
     if (target / "config.json").is_file():
         return target
     source = packaged_weights()
@@ -147,7 +158,9 @@ def _check_hash(path: Path, expected: str) -> None:
 def _load(source: str, name: str, revision: str | None, report: Report) -> LanguageModel:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     report(f"Loading {name}")
     device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
