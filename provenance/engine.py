@@ -192,6 +192,23 @@ class Engine:
             for m in METHODS.values()
         ]
 
+    def calibration_words(self) -> str | None:
+        """What calibration found for the writer, in one sentence with its n; None where it was never calibrated."""
+        from provenance.methods.calibration import find_calibration
+
+        try:
+            calibration = find_calibration(self.parts.language_model(), self.settings.provenance_home)
+        except ProvenanceError:
+            return None
+        if calibration is None:
+            return None
+        figures = calibration.figures
+        return (
+            f"For {calibration.model}, last-layer attention puts the right passage first in {figures.last_layer_top1:.0%}"
+            f" of planted cases, the calibrated heads in {figures.top1:.0%}; chance is {figures.chance:.0%}"
+            f" (n = {figures.prompts}, none of them used to choose the heads)."
+        )
+
     def retriever(self) -> Retriever:
         """The search as it is set now, for replay and triage. Raises Unavailable where the embedder cannot be had."""
         from provenance.retrieval.search import Retriever

@@ -91,6 +91,15 @@ class Parts:
         """The wording of the `llm` method."""
         return self.settings.provenance_llm_prompt
 
+    def complete(self, text: str) -> str:
+        """The endpoint's reply to one message. Raises ProvenanceError where there is no endpoint or it fails."""
+        from provenance.generation.remote import RemoteWriter
+
+        writer = self.writer()
+        if not isinstance(writer, RemoteWriter):
+            raise Unavailable("No endpoint is set.")
+        return writer.complete(text)
+
     def writer(self) -> LocalWriter | RemoteWriter:
         """What writes the answers: the endpoint where one is set, else the local model."""
         from provenance.generation.remote import RemoteWriter

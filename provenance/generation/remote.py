@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import httpx2 as httpx
@@ -20,6 +21,7 @@ from provenance.generation.writer import Written
 from provenance.records import Answer, Passage, Prompt
 from provenance.settings import Settings
 
+_REPLY_TOKENS = 16  # a number and a word or two
 _TIMEOUT = httpx.Timeout(connect=10.0, read=120.0, write=30.0, pool=10.0)
 
 
@@ -48,23 +50,10 @@ class RemoteWriter:
         self, prompt: Prompt, *, max_new_tokens: int, stop: threading.Event | None = None
     ) -> Generator[str, None, Written]:
         """Yield the answer as it arrives. Raises ProvenanceError where the endpoint fails, saying what it said."""
-        body = {
-            "model": self.name,
-            "messages": [{"role": "user", "content": prompt.text}],
-            "max_tokens": max_new_tokens,
-            "temperature": 0,
-            "stream": True,
-        }
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         text, finish = "", "end"
         began = time.perf_counter()
         try:
-            with httpx.stream("POST", self.address, json=body, headers=headers, timeout=_TIMEOUT) as response:
-                if response.status_code >= 400:
-                    response.read()
-                    raise ProvenanceError(
-                        f"The endpoint {self.address} answered {response.status_code}: {response.text[:300]}"
-                    )
+            with self._post(prompt.text, max_new_tokens) as response:
                 for piece, reason in _pieces(response.iter_lines()):
                     if stop is not None and stop.is_set():
                         finish = "stopped"
@@ -75,9 +64,7 @@ class RemoteWriter:
                         text += piece
                         yield piece
         except httpx.HTTPError as error:
-            raise ProvenanceError(
-                f"The endpoint {self.address} could not be reached: {error}. Check provenance_endpoint and its server."
-            ) from error
+            raise self._unreachable(error) from error
         seconds = time.perf_counter() - began
         words = len(text.split())
         ended: dict[str, Literal["end", "length", "stopped"]] = {"length": "length", "stopped": "stopped"}
@@ -90,6 +77,37 @@ class RemoteWriter:
             tokens_per_second=words / seconds if words and seconds > 0 else None,
         )
         return Written(answer)
+
+    def complete(self, text: str) -> str:
+        """The reply to one message, for the `llm` method. Raises ProvenanceError as `stream` does."""
+        try:
+            with self._post(text, _REPLY_TOKENS) as response:
+                return "".join(piece for piece, _ in _pieces(response.iter_lines()))
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+
+    @contextmanager
+    def _post(self, text: str, max_tokens: int) -> Iterator[httpx.Response]:
+        body = {
+            "model": self.name,
+            "messages": [{"role": "user", "content": text}],
+            "max_tokens": max_tokens,
+            "temperature": 0,
+            "stream": True,
+        }
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        with httpx.stream("POST", self.address, json=body, headers=headers, timeout=_TIMEOUT) as response:
+            if response.status_code >= 400:
+                response.read()
+                raise ProvenanceError(
+                    f"The endpoint {self.address} answered {response.status_code}: {response.text[:300]}"
+                )
+            yield response
+
+    def _unreachable(self, error: httpx.HTTPError) -> ProvenanceError:
+        return ProvenanceError(
+            f"The endpoint {self.address} could not be reached: {error}. Check provenance_endpoint and its server."
+        )
 
 
 def _pieces(lines: Iterator[str]) -> Iterator[tuple[str, str | None]]:
