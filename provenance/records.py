@@ -180,7 +180,8 @@ class SentenceSupport:
 
     `shares[i]` is the share of source i + 1 (sums to 1 over the sources, None where
     not measured). `best` is the number of the source that supports the sentence, or
-    None: then `reason` says "no source supports this" or why it was not measured.
+    None: then `reason` says "no source supports this" or why it was not measured. `also`
+    are the numbers of the other sources that support it, better ones first.
     """
 
     start: int
@@ -189,6 +190,7 @@ class SentenceSupport:
     best: int | None
     evidence: float | None = None
     reason: str | None = None
+    also: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
