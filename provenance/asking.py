@@ -105,6 +105,9 @@ class Asking:
         except Exception as error:
             self._turn = replace(self._turn, outcome="failed", reason=f"{type(error).__name__}: {error}")
             raise
+        except BaseException:
+            self._turn = replace(self._turn, outcome="stopped", reason="the program was interrupted")
+            raise
         finally:
             began = time.perf_counter()
             self._turn = replace(self._turn, timings=tuple(self._timings))

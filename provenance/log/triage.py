@@ -45,13 +45,15 @@ _NEAR = 0.8  # the share of its words by which a reworded text is taken for a pa
 class Ranks:
     """Where each search puts the text's passage now, under the recorded settings; None is not within the first 1,000.
 
-    `dense` is the search that was in force, `exact` reads every vector. `measured` is False where no search could run.
+    `dense` is the search that was in force, `exact` reads every vector. `reachable` says whether the fusion
+    sees the passage at all: it reads the first 100 of each list. `measured` is False where no search could run.
     """
 
     lexical: int | None = None
     dense: int | None = None
     fused: int | None = None
     exact: int | None = None
+    reachable: bool = False
     measured: bool = False
 
 
@@ -129,15 +131,18 @@ def rank(turn: Turn, ids: Collection[str], retriever: Retriever) -> Ranks:
     store = again.store
     lexical = [(hit.passage_id, hit.score) for hit in store.search_lexical(question, DEEP, documents)]
     vector = again.embedder.encode([question])[0]
-    exact = [(hit.passage_id, hit.score) for hit in store.search_dense(vector, DEEP, documents)]
+    name = f"{again.embedder.name}@{again.embedder.revision}"
+    exact = [(hit.passage_id, hit.score) for hit in store.search_dense(vector, DEEP, documents, embedder=name)]
     dense = exact
     if again.settings.provenance_search != "exact" and store.dialect == "postgresql":
         ef_search = again.settings.provenance_ef_search
-        hits = store.search_dense(vector, DEEP, documents, exact=False, ef_search=ef_search)
+        hits = store.search_dense(vector, DEEP, documents, exact=False, ef_search=ef_search, embedder=name)
         dense = [(hit.passage_id, hit.score) for hit in hits]
     # The pipeline fuses the first DEPTH of each; deeper lists only place what that leaves out.
-    fused = _first(ids, fuse(lexical[:DEPTH], dense[:DEPTH])) or _first(ids, fuse(lexical, dense))
-    return Ranks(_first(ids, lexical), _first(ids, dense), fused, _first(ids, exact), measured=True)
+    fused = _first(ids, fuse(lexical[:DEPTH], dense[:DEPTH]))
+    reachable = fused is not None
+    fused = fused or _first(ids, fuse(lexical, dense))
+    return Ranks(_first(ids, lexical), _first(ids, dense), fused, _first(ids, exact), reachable, measured=True)
 
 
 def mark(log: Log, turn_id: int, expected: str, found: Triage, note: str = "") -> None:
@@ -239,8 +244,10 @@ def _never_retrieved(turn: Turn, passage: Passage, ranks: Ranks) -> Triage:
     )
     if ranks.exact and ranks.exact <= looked and (ranks.dense is None or ranks.dense > looked):
         return replace(base, detail=f"{detail} The approximate index missed it.", setting="provenance_ef_search")
-    if ranks.fused and ranks.fused <= 200:
-        advice = f" With {ranks.fused} candidates it is among them." if ranks.fused > looked else ""
+    if ranks.fused and ranks.reachable:
+        if ranks.fused <= looked:
+            return replace(base, detail=f"{detail} Asked again it is found: the documents have changed since.")
+        advice = f" With {ranks.fused} candidates it is among them."
         return replace(base, detail=detail + advice, setting="provenance_candidates")
     advice = " Neither search sees it for this question: ask with its words, or index with another embedder."
     return replace(base, detail=detail + advice, setting="provenance_similarity_llm")
@@ -263,18 +270,20 @@ def _judge(turn: Turn, candidate: Candidate, method: str | None, include_query: 
         return replace(base, stop="sent, use not measured", detail=detail, setting="provenance_method")
     if base.stop == "sent, not used":
         detail = f"It was sent as source {n}, but the answer does not lean on it. {measure}"
-        return replace(base, detail=detail, setting="provenance_top_k")
-    return replace(
-        base, detail=f"It was sent as source {n} and used, but not cited. {measure}", setting="provenance_method"
-    )
+        advice = "Fewer passages beside it, or another writer, may bring it out."
+        return replace(base, detail=f"{detail} {advice}", setting="provenance_top_k")
+    detail = f"It was sent as source {n} and used, but not cited. {measure} Another writer may cite it."
+    return replace(base, detail=detail, setting="provenance_model")
 
 
 def _dropped(turn: Turn, candidate: Candidate, base: Triage) -> Triage:
     top_k = _number(turn.settings, "top_k")
     place = next(i for i, c in enumerate(turn.candidates, start=1) if c.passage.id == candidate.passage.id)
     if "budget" in (candidate.dropped or ""):
-        detail = f"It came to place {place} but did not fit: {candidate.dropped}. A model with a wider window takes it."
-        return replace(base, stop="over budget", detail=detail, setting="provenance_model")
+        allowed = _number(turn.settings, "context_tokens")
+        room = f" of {int(allowed):,} tokens" if allowed else ""
+        detail = f"It came to place {place}, but what was left of the context budget{room} did not hold it."
+        return replace(base, stop="over budget", detail=detail, setting="provenance_context_tokens")
     fused, reranked = candidate.fused, candidate.reranked
     sent = int(top_k or sum(c.sent is not None for c in turn.candidates))
     if fused and reranked and fused.rank <= sent < reranked.rank:
@@ -330,7 +339,7 @@ def _recorded_ranks(turn: Turn, ids: Collection[str]) -> Ranks:
     def best(stage: str) -> int | None:
         return min((getattr(c, stage).rank for c in found if getattr(c, stage)), default=None)
 
-    return Ranks(best("lexical"), best("dense"), best("fused"), None, measured=bool(found))
+    return Ranks(best("lexical"), best("dense"), best("fused"), None, best("fused") is not None, measured=bool(found))
 
 
 def _first(ids: Collection[str], hits: Sequence[tuple[str, float]]) -> int | None:

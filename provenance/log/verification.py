@@ -34,7 +34,9 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `Log.verify` found. `broken` is the number of the first row that is wrong or missing; `reason` says how."""
+    """What `Log.verify` found. `broken` is the number of the first row that is wrong or missing; `reason` says how,
+    as the rest of a sentence that begins with that row.
+    """
 
     ok: bool
     rows: int
@@ -63,17 +65,17 @@ def verify_rows(rows: Iterable[Any], expected: Head | None = None) -> Verificati
                 reason = "its hash is not that of the exported head: the log was written anew"
             if reason is not None:
                 broken = last.seq + 1
-                return Verification(False, count, last if count else None, broken, f"Row {broken}: {reason}.")
+                return Verification(False, count, last if count else None, broken, reason)
             last, count = Head(row.seq, str(hashed)), count + 1
             met = met or (expected is not None and hashed == expected.hash)
     except sa.exc.DatabaseError as error:
-        reason = f"Row {last.seq + 1}: the database cannot read it ({error.orig})."
+        reason = f"the database cannot read it ({error.orig})"
         return Verification(False, count, last if count else None, last.seq + 1, reason)
     head = last if count else None
     if not met:
         named = f" (row {expected.seq})" if expected and expected.seq else ""
         reason = f"the log ends before the exported head{named}: its tail was cut off or written anew"
-        return Verification(False, count, head, last.seq + 1, f"Row {last.seq + 1}: {reason}.")
+        return Verification(False, count, head, last.seq + 1, reason)
     return Verification(True, count, head)
 
 

@@ -58,7 +58,7 @@ class Retriever:
         return [(hit.passage_id, hit.score) for hit in hits]
 
     def dense(self, question: str, documents: Collection[str] | None = None) -> list[tuple[str, float]]:
-        """Passage ids and cosines, best first."""
+        """Passage ids and cosines, best first, among the vectors this embedder made."""
         exact = self.settings.provenance_search == "exact"
         hits = self.store.search_dense(
             self.embedder.encode([question])[0],
@@ -66,6 +66,7 @@ class Retriever:
             documents,
             exact=exact,
             ef_search=None if exact else self.settings.provenance_ef_search,
+            embedder=f"{self.embedder.name}@{self.embedder.revision}",
         )
         return [(hit.passage_id, hit.score) for hit in hits]
 

@@ -24,6 +24,9 @@ def migrate(source: Store, target: Store, progress: Callable[[float, str], None]
     """
     report = progress or (lambda fraction, message: None)
     with source.reading() as reader, target.writing() as writer:
+        if source.dialect == "postgresql":
+            # One snapshot of every table, whatever other processes write meanwhile.
+            reader.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         for table in (documents, log):
             if writer.execute(sa.select(sa.func.count()).select_from(table)).scalar():
                 raise ProvenanceError("The target already holds documents or a log. Move into an empty database.")
