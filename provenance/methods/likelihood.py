@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from provenance.errors import Unavailable
 from provenance.generation.models import LanguageModel
 from provenance.methods.base import Case, silent
+from provenance.methods.readout import Readout, read_attention
 from provenance.methods.thread import build_thread
 from provenance.records import Prompt, Span
 
@@ -171,6 +172,22 @@ class Likelihood:
             self._prefix = given or build_prefix(self.lm, self.prompt)
             self._cache = None
         return self._prefix
+
+    def read(self) -> Readout:
+        """The attention of the thread, from one pass over what follows the last passage.
+
+        The answer's likelihood with every passage in sight comes with it and is kept.
+        """
+        import torch
+
+        prompt, answer = self.prompt, list(self.answer_ids)
+        prefix = self.prefix
+        with torch.inference_mode(), read_attention(self.lm, prompt, start=prefix.length) as reader:
+            tail = [*prompt.token_ids[prefix.length :], *answer]
+            logits = _run(self.lm, tail, _frozen_cache(prefix.layers), keep=len(answer) + 1)
+        everything = np.ones(len(prompt.block_tokens), dtype=bool)
+        self._known.setdefault(("masked", everything.tobytes()), _gather(logits[:-1], answer))
+        return reader.readout(len(answer))
 
     def masked(self, masks: BoolArray, progress: Fraction = silent) -> FloatArray:
         """As `masked_logprobs`; a mask that was asked for before costs nothing."""

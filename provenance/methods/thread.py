@@ -74,8 +74,9 @@ def tokenize_answer(lm: LanguageModel, prompt: Prompt, answer: str) -> tuple[int
 def case_readout(case: Case, lm: LanguageModel) -> Readout:
     """The attention read while the answer was written; without it, that of exactly one teacher-forced pass.
 
-    The pass is kept in the case's scratch, so the methods of one case share it. Raises
-    ProvenanceError where the answer is empty or the thread cannot be built.
+    The pass is kept in the case's scratch, and so is its key-value cache up to the last passage: the
+    methods of one case share both. Raises ProvenanceError where the answer is empty or the thread
+    cannot be built.
     """
     if case.readout is not None and case.readout.read_tokens:
         return case.readout
@@ -85,9 +86,12 @@ def case_readout(case: Case, lm: LanguageModel) -> Readout:
     thread = build_thread(case, lm)
     if not thread.answer_ids:
         raise ProvenanceError("The answer is empty: there is nothing to attribute.")
-    readout = read_answer(lm, thread.prompt, thread.answer_ids)
-    if case.scratch is not None:
-        case.scratch["readout"] = readout
+    if case.scratch is None or lm.hybrid or not case.passages:
+        return read_answer(lm, thread.prompt, thread.answer_ids)
+    from provenance.methods.likelihood import likelihood_of
+
+    readout = likelihood_of(lm, case).read()
+    case.scratch["readout"] = readout
     return readout
 
 
