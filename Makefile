@@ -27,7 +27,7 @@ reranker: .venv/dev.stamp
 	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks.reranker.build
 
 calibrate: .venv/dev.stamp
-	HF_HUB_OFFLINE=1 $(BIN)/python -m provenance.methods.calibration
+	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks.calibrate
 
 screenshots: .venv/dev.stamp
 	HF_HUB_OFFLINE=1 $(BIN)/python docs/screenshots.py

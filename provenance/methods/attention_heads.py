@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from provenance.errors import ProvenanceError
 from provenance.methods.base import Case, Method, Progress, Resources, Scale, silent
-from provenance.methods.calibration import (
-    Calibration,
-    calibrate,
-    file_name,
-    find_calibration,
-    write_calibration,
-)
-from provenance.methods.thread import case_readout, unmeasured, writer_reason
+from provenance.methods.calibration import Calibration, ensure_calibration
+from provenance.methods.thread import case_readout, state_folder, unmeasured, writer_reason
 from provenance.records import Attribution, MethodKind
-from provenance.settings import Settings
-
-if TYPE_CHECKING:
-    from provenance.generation.models import LanguageModel
-
-_CACHE_KEY = "calibration"
 
 
 class AttentionHeads(Method):
@@ -49,7 +36,7 @@ class AttentionHeads(Method):
         try:
             lm = resources.language_model()
             readout = case_readout(case, lm)
-            calibration = calibration_of(lm, _home(resources), progress)
+            calibration = ensure_calibration(lm, state_folder(resources), progress)
             scores = calibration.scores(readout, include_query)
         except ProvenanceError as error:
             return unmeasured(self.name, case, include_query, began, str(error))
@@ -65,27 +52,6 @@ class AttentionHeads(Method):
                 "position_spread": calibration.figures.position_spread,
             },
         )
-
-
-def calibration_of(lm: LanguageModel, home: Path, progress: Progress = silent) -> Calibration:
-    """The model's calibration: shipped, made before, or made now and kept under `home`.
-
-    Raises ProvenanceError where a kept file is damaged or the model's attention cannot be read.
-    """
-    kept = lm._cache.get(_CACHE_KEY)
-    if isinstance(kept, Calibration):
-        return kept
-    calibration = find_calibration(lm, home)
-    if calibration is None:
-        calibration = calibrate(lm, progress=progress)
-        write_calibration(calibration, home / "calibration" / file_name(lm.name, lm.revision))
-    lm._cache[_CACHE_KEY] = calibration
-    return calibration
-
-
-def _home(resources: Resources) -> Path:
-    settings = getattr(resources, "settings", None)
-    return settings.provenance_home if isinstance(settings, Settings) else Settings().provenance_home
 
 
 def _position_notes(case: Case, calibration: Calibration) -> tuple[str | None, ...]:

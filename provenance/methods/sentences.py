@@ -8,7 +8,6 @@ source states it, from wording and meaning alone; so it can be had for a remote 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,12 @@ import numpy.typing as npt
 from provenance.errors import ProvenanceError
 from provenance.generation.models import LanguageModel
 from provenance.methods.base import Case, Resources
+from provenance.methods.calibration import find_calibration
 from provenance.methods.likelihood import likelihood_of, without_documents
 from provenance.methods.support import Support, support
-from provenance.methods.thread import build_thread, case_readout, writer_reason
+from provenance.methods.thread import build_thread, case_readout, state_folder, writer_reason
 from provenance.methods.wording import split_sentences
 from provenance.records import Citation, Mark, SentenceSupport, Span
-from provenance.settings import Settings
 
 NO_SUPPORT = "no source supports this"
 
@@ -158,11 +157,7 @@ def _head_shares(
     case: Case, tokens: Sequence[Span], lm: LanguageModel, resources: Resources
 ) -> npt.NDArray[np.float64] | None:
     """The share of each source in the calibrated heads' attention; None for a model not calibrated yet."""
-    from provenance.methods.calibration import find_calibration
-
-    settings = getattr(resources, "settings", None)
-    home: Path = settings.provenance_home if isinstance(settings, Settings) else Settings().provenance_home
-    calibration = find_calibration(lm, home)
+    calibration = find_calibration(lm, state_folder(resources))
     if calibration is None:
         return None
     masses = calibration.token_masses(case_readout(case, lm)).astype(np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from provenance.errors import ProvenanceError
 from provenance.generation.models import LanguageModel, writer_unavailable
@@ -104,3 +105,9 @@ def writer_reason(resources: Resources) -> str | None:
     """Why the local writer cannot be had, or None; nothing is loaded."""
     settings = getattr(resources, "settings", None)
     return writer_unavailable(settings) if isinstance(settings, Settings) else None
+
+
+def state_folder(resources: Resources) -> Path:
+    """Where calibrations are kept: `provenance_home` of the resources' settings, else the default one."""
+    settings = getattr(resources, "settings", None)
+    return (settings if isinstance(settings, Settings) else Settings()).provenance_home
