@@ -7,7 +7,6 @@ import time
 from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from provenance.errors import ProvenanceError
@@ -85,11 +84,9 @@ class Asking:
 
     def run(self) -> Iterator[Event]:
         """Answer the question. Ends with exactly one Finished, unless the caller closes the iterator."""
-        asked_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        turn = Turn(None, self.question, asked_at, "started")
-        settings = self._settings_in_force()
-        turn_id = self.parts.log.start(self.question, settings)
-        turn = replace(turn, id=turn_id, settings=settings)
+        turn_id = self.parts.log.start(self.question, self._settings_in_force())
+        turn = self.parts.log.turn(turn_id)
+        assert turn is not None  # it has just been written
         if self.options.follow_up is not None:
             turn = replace(turn, sources_from=self.options.follow_up.id)
         self._turn = turn
