@@ -175,8 +175,8 @@ class Attention(Method):
     name: ClassVar[str] = "attention"
     label: ClassVar[str] = "Attention (last layer)"
     kind: ClassVar[MethodKind] = "used"
-    meaning: ClassVar[str] = "How much the last layer looked at the source while writing, against the average."
-    cost: ClassVar[str] = "no extra pass; one for a pasted answer"
+    meaning: ClassVar[str] = "what the last layer looked at while writing"
+    cost: ClassVar[str] = "no extra pass"
     scale: ClassVar[Scale] = Scale("× the average block", share=True, low=0.0)
 
     def unavailable(self, resources: Resources) -> str | None:

@@ -18,8 +18,8 @@ class AttentionHeads(Method):
     name: ClassVar[str] = "attention-heads"
     label: ClassVar[str] = "Attention (calibrated heads)"
     kind: ClassVar[MethodKind] = "used"
-    meaning: ClassVar[str] = "How much the heads that copy from the sources looked at the source while writing."
-    cost: ClassVar[str] = "no extra pass; one for a pasted answer"
+    meaning: ClassVar[str] = "what the heads that read the sources looked at"
+    cost: ClassVar[str] = "no extra pass"
     scale: ClassVar[Scale] = Scale("share of the calibrated heads' attention", share=True, low=0.0, high=1.0)
 
     def unavailable(self, resources: Resources) -> str | None:

@@ -48,7 +48,7 @@ class LeaveOneOut(Method):
     name: ClassVar[str] = "leave-one-out"
     label: ClassVar[str] = "Leave one out"
     kind: ClassVar[MethodKind] = "used"
-    meaning: ClassVar[str] = "How much less likely the answer becomes when the source is hidden (direct effect)."
+    meaning: ClassVar[str] = "what the answer loses without it (direct effect)"
     cost: ClassVar[str] = "one short pass per source"
     scale: ClassVar[Scale] = Scale("nats per answer token", share=True)
 

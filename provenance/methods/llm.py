@@ -97,7 +97,7 @@ class LlmScore(Method):
     name: ClassVar[str] = "llm"
     label: ClassVar[str] = "Ask the model"
     kind: ClassVar[MethodKind] = "self-report"
-    meaning: ClassVar[str] = "Asked afterwards, the model says how much of the answer came from the source, 0 to 5."
+    meaning: ClassVar[str] = "the model's own grade afterwards, 0 to 5"
     cost: ClassVar[str] = "one short call per source"
     scale: ClassVar[Scale] = Scale("of 5", share=False, low=0.0, high=5.0)
 

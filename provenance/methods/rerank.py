@@ -18,7 +18,7 @@ class Rerank(Method):
     name: ClassVar[str] = "rerank"
     label: ClassVar[str] = "Reranker"
     kind: ClassVar[MethodKind] = "supports"
-    meaning: ClassVar[str] = "How well the source matches what the answer says, by a small cross-encoder."
+    meaning: ClassVar[str] = "how well it matches the answer, by a cross-encoder"
     cost: ClassVar[str] = "under 0.5 s"
     scale: ClassVar[Scale] = Scale("reranker score, 0 to 1", share=False, low=0.0, high=1.0)
 

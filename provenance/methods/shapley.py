@@ -100,7 +100,7 @@ class Shapley(Method):
     name: ClassVar[str] = "shapley"
     label: ClassVar[str] = "Shapley"
     kind: ClassVar[MethodKind] = "used"
-    meaning: ClassVar[str] = "The source's fair part of what all sources add, also where two say the same."
+    meaning: ClassVar[str] = "a fair part, also where sources repeat each other"
     cost: ClassVar[str] = "about four passes"
     scale: ClassVar[Scale] = Scale("nats per answer token", share=True)
 

@@ -49,7 +49,7 @@ class Similarity(Method):
     name: ClassVar[str] = "similarity"
     label: ClassVar[str] = "Similarity"
     kind: ClassVar[MethodKind] = "supports"
-    meaning: ClassVar[str] = "How close in meaning the source is to the answer."
+    meaning: ClassVar[str] = "how close in meaning to the answer"
     cost: ClassVar[str] = "under 0.5 s"
     scale: ClassVar[Scale] = Scale("cosine, −1 to 1", share=False, low=-1.0, high=1.0)
 
