@@ -17,6 +17,7 @@ from provenance.parts import Parts
 from provenance.records import Attribution, Document, MethodKind, Turn
 from provenance.settings import Settings, load_settings
 from provenance.store import Store
+from provenance.store.words import index_text
 
 if TYPE_CHECKING:
     from provenance.retrieval.search import Retriever
@@ -73,9 +74,8 @@ class Engine:
         read = ingest_bytes(filename, data, count_tokens=embedder.count_tokens, password=password)
         if read.document is None:
             return read
-        from provenance.retrieval.search import index_text
-
-        vectors = embedder.encode([index_text(passage) for passage in read.passages])
+        contextual = self.settings.provenance_contextual
+        vectors = embedder.encode([index_text(passage, contextual) for passage in read.passages])
         added = self.store.add_document(
             read.document,
             read.pages,
@@ -83,6 +83,7 @@ class Engine:
             vectors,
             embedder=f"{embedder.name}@{embedder.revision}",
             original=data,
+            contextual=contextual,
         )
         if added:
             return read
@@ -101,11 +102,15 @@ class Engine:
         read = ingest_bytes(document.filename, data, count_tokens=embedder.count_tokens, password=password)
         if read.document is None:
             return read
-        from provenance.retrieval.search import index_text
-
-        vectors = embedder.encode([index_text(passage) for passage in read.passages])
+        contextual = self.settings.provenance_contextual
+        vectors = embedder.encode([index_text(passage, contextual) for passage in read.passages])
         self.store.replace_passages(
-            document_id, read.pages, read.passages, vectors, embedder=f"{embedder.name}@{embedder.revision}"
+            document_id,
+            read.pages,
+            read.passages,
+            vectors,
+            embedder=f"{embedder.name}@{embedder.revision}",
+            contextual=contextual,
         )
         return read
 
@@ -194,14 +199,7 @@ class Engine:
             calibration = find_calibration(self.parts.language_model(), self.settings.provenance_home)
         except ProvenanceError:
             return None
-        if calibration is None:
-            return None
-        figures = calibration.figures
-        return (
-            f"For {calibration.model}, last-layer attention puts the right passage first in {figures.last_layer_top1:.0%}"
-            f" of planted cases, the calibrated heads in {figures.top1:.0%}; chance is {figures.chance:.0%}"
-            f" (n = {figures.prompts}, none of them used to choose the heads)."
-        )
+        return calibration.words if calibration else None
 
     def retriever(self) -> Retriever:
         """The search as it is set now, for replay and triage. Raises Unavailable where the embedder cannot be had."""

@@ -47,12 +47,15 @@ class Settings:
     provenance_endpoint: str | None = None  # OpenAI-compatible base address; then the writer is remote
     provenance_endpoint_model: str | None = None
     provenance_endpoint_key: str | None = None
+    provenance_model_citations: bool = True  # count the source numbers the model wrote
+    provenance_evidence_citations: bool = True  # where it wrote none, cite what supports each sentence
     provenance_top_k: int = 5
     provenance_candidates: int = 20
     provenance_max_new_tokens: int = 160
     provenance_context_tokens: int = 3000  # of all passages together, at most
     provenance_search: str = "exact"  # or "hnsw" (Postgres only)
     provenance_ef_search: int = 100
+    provenance_contextual: bool = True  # index and rerank a passage below its title and heading
     rerank: bool = True
     rerank_model: str | None = None  # a FlashRank model name; None is the packaged reranker
     database_url: str | None = None  # None is SQLite under provenance_home

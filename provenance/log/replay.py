@@ -57,6 +57,7 @@ def search_settings(retriever: Retriever, documents: Collection[str] | None = No
         "embedder": retriever.embedder.name,
         "embedder_revision": retriever.embedder.revision,
         "embedder_dimension": retriever.embedder.dimension,
+        "contextual": settings.provenance_contextual,
         "reranker": retriever.reranker.name if retriever.reranker else None,
         "corpus_version": store.meta().get("corpus_version", "0"),
         "documents": None if documents is None else json.dumps(sorted(documents)),
@@ -76,6 +77,7 @@ def under_recorded(retriever: Retriever, recorded: Mapping[str, Value]) -> Retri
         "top_k": "provenance_top_k",
         "search": "provenance_search",
         "ef_search": "provenance_ef_search",
+        "contextual": "provenance_contextual",
     }
     changes: dict[str, Any] = {field: recorded[key] for key, field in names.items() if recorded.get(key) is not None}
     if "reranker" in recorded:

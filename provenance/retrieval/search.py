@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from provenance.records import Candidate, Passage, Stage
+from provenance.records import Candidate, Stage
 from provenance.retrieval.embedder import Embedder
 from provenance.settings import Settings
 
@@ -19,11 +19,6 @@ RRF_K = 60
 
 DEPTH = 100
 """How many passages each of the two searches returns to the fusion."""
-
-
-def index_text(passage: Passage) -> str:
-    """What the embedder reads of a passage when it is indexed."""
-    return passage.text
 
 
 class Retriever:
