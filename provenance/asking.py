@@ -12,12 +12,12 @@ from typing import Any, Literal
 from provenance.errors import ProvenanceError
 from provenance.generation.citations import parse_citations
 from provenance.generation.prompt import Exchange, build_prompt
-from provenance.generation.refusal import REFUSAL, judge_answer
+from provenance.generation.refusal import REFUSAL, judge_answer, judge_retrieval
 from provenance.generation.writer import LocalWriter, Written
 from provenance.methods.base import Case
 from provenance.methods.length import cited_lengths
 from provenance.parts import Parts
-from provenance.records import Answer, Candidate, Passage, Prompt, Timing, Turn
+from provenance.records import Answer, Candidate, Passage, Prompt, SentenceSupport, Timing, Turn
 from provenance.retrieval.search import Retriever, rerank, select
 
 _PROMPT_ROOM = 256  # tokens kept for the question and the words around the passages
@@ -116,8 +116,7 @@ class Asking:
         kept = self.options.follow_up
         if kept is None:
             yield from self._retrieve()
-            if not self._turn.candidates:
-                self._refuse("no passage of the documents has anything in common with the question", None)
+            if self._documents_do_not_answer():
                 return
         else:
             chosen = tuple(
@@ -139,15 +138,11 @@ class Asking:
             yield from self._check_quotes()
             return
         case = self._case(prompt, written)
-        verdict = judge_answer(case, self.parts, self._turn.candidates)
-        if verdict.refuse:
-            self._refuse(verdict.reason or "", written.answer)
-            yield Step("Attribute", "skipped", detail="no answer to attribute")
-            return
         self._turn = replace(self._turn, answer=written.answer, outcome="answered")
         self._read_citations()
         yield from self._attribute(case)
-        yield from self._check_quotes()
+        if self._turn.outcome == "answered":
+            yield from self._check_quotes()
 
     def _retrieve(self) -> Iterator[Event]:
         yield Step("Retrieve", "running")
@@ -171,6 +166,16 @@ class Asking:
                 yield Step("Rerank", "failed", detail=str(error))
         self._turn = replace(self._turn, candidates=candidates)
         self._check_stop()
+
+    def _documents_do_not_answer(self) -> bool:
+        """Whether the question is refused before anything is written; then nothing was sent."""
+        texts = [candidate.passage.text for candidate in self._turn.candidates]
+        verdict = judge_retrieval(self.question, texts[: self.options.top_k], texts, self.parts.embedder())
+        if verdict.refuse:
+            nothing_sent = tuple(replace(c, dropped="the question was refused") for c in self._turn.candidates)
+            self._turn = replace(self._turn, candidates=nothing_sent)
+            self._refuse(verdict.reason or "", None)
+        return verdict.refuse
 
     def _prompt(self) -> Prompt:
         """Choose what is sent, freeze the numbers, and render the prompt."""
@@ -238,12 +243,14 @@ class Asking:
     def _refuse(self, reason: str, draft: Answer | None) -> None:
         model = draft.model if draft else "none"
         answer = Answer(REFUSAL, (), model, draft.revision if draft else "", finish="none")
-        self._turn = replace(self._turn, outcome="refused", answer=answer, draft=draft, reason=reason)
+        self._turn = replace(
+            self._turn, outcome="refused", answer=answer, draft=draft, reason=reason, citations=(), lengths=()
+        )
 
     def _read_citations(self) -> None:
         """The numbers the model wrote, and the lengths of what they cite."""
         turn = self._turn
-        if turn.answer is not None:
+        if turn.answer is not None and self.parts.settings.provenance_model_citations:
             self._turn = replace(turn, citations=parse_citations(turn.answer.text, turn.sources))
             self._measure_lengths()
 
@@ -251,26 +258,37 @@ class Asking:
         self._turn = replace(self._turn, lengths=cited_lengths(self._turn.sources, self._turn.cited))
 
     def _attribute(self, case: Case) -> Iterator[Event]:
-        from provenance.methods import METHODS
-        from provenance.methods.sentences import evidence_citations, marks, sentence_support
+        from provenance.methods.sentences import sentence_support
 
         yield Step("Attribute", "running")
         self._check_stop()
         with self._timed("Attribute") as taken:
             sentences = sentence_support(case, self.parts)
-            cited = self._turn.citations
-            if not any(citation.exists for citation in cited):
-                cited = (*cited, *evidence_citations(sentences))
-            self._turn = replace(
-                self._turn, sentences=sentences, citations=cited, marks=marks(case, sentences, self.parts)
-            )
-            self._measure_lengths()
-            method = METHODS.get(self.options.method)
-            if method is not None:
-                scored = method.score(case, self.parts, include_query=self.options.include_query)
-                self._turn = replace(self._turn, attributions=(scored,))
-        yield Step("Attribute", "done", taken(), method.label if method else "provenance is off")
+            verdict = judge_answer(sentences)
+            label = "no answer to attribute"
+            if not verdict.refuse:
+                label = self._score(case, sentences)
+        if verdict.refuse:
+            self._refuse(verdict.reason or "", self._turn.answer)
+        yield Step("Attribute", "done", taken(), label)
         self._check_stop()
+
+    def _score(self, case: Case, sentences: tuple[SentenceSupport, ...]) -> str:
+        """Put citations, marks and the chosen method's scores into the turn; returns the method's label."""
+        from provenance.methods import METHODS
+        from provenance.methods.sentences import evidence_citations, marks
+
+        cited = self._turn.citations
+        if self.parts.settings.provenance_evidence_citations and not any(citation.exists for citation in cited):
+            cited = (*cited, *evidence_citations(sentences))
+        self._turn = replace(self._turn, sentences=sentences, citations=cited, marks=marks(case, sentences, self.parts))
+        self._measure_lengths()
+        method = METHODS.get(self.options.method)
+        if method is None:
+            return "provenance is off"
+        scored = method.score(case, self.parts, include_query=self.options.include_query)
+        self._turn = replace(self._turn, attributions=(scored,))
+        return method.label
 
     def _check_quotes(self) -> Iterator[Event]:
         from provenance.log.quotes import check_quotes
@@ -302,6 +320,8 @@ class Asking:
             "seed": None,
             "max_new_tokens": settings.provenance_max_new_tokens,
             "context_tokens": settings.provenance_context_tokens,
+            "model_citations": settings.provenance_model_citations,
+            "evidence_citations": settings.provenance_evidence_citations,
             "method": options.method,
             "include_query": options.include_query,
         }

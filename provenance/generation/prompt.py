@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provenance.errors import SpanNotFound, Unavailable
-from provenance.generation.models import LanguageModel
+from provenance.generation.models import DEFAULT_NAME, LanguageModel
 from provenance.records import Passage, Prompt, Source, Span
 
 _BRACKETED = re.compile(r"\[(?=[\s\d,;\-–—]*\d[\s\d,;\-–—]*\])([^\]]*)\]|【([\s\d,;\-–—]*)】")
@@ -41,11 +41,27 @@ class Exchange:
     answer: str
 
 
-DEFAULT_WORDING = Wording(
+NUMBERED = Wording(
+    system=None,
+    before="",
+    after="Question: {question}\nAnswer in one or two short sentences, using only the passages above. "
+    "After each sentence cite the passages it uses by their numbers, like [1].",
+)
+"""For models that can cite."""
+
+UNNUMBERED = Wording(
     system=None,
     before="",
     after="Question: {question}\nAnswer in one short sentence, using only the passages above.",
+    header="{title}\n",
 )
+"""For the packaged writer: asked for numbers it picks them by chance, and numbers above the passages
+end up in its answers ("The answer is: 2"). `benchmarks/prompt.py` compares the wordings."""
+
+
+def wording_for(lm: LanguageModel) -> Wording:
+    """The wording that works best for a model."""
+    return UNNUMBERED if lm.name == DEFAULT_NAME else NUMBERED
 
 
 def neutralise(text: str, special_tokens: Sequence[str] = ()) -> str:
@@ -77,14 +93,15 @@ def build_prompt(
     *,
     numbers: Sequence[int] | None = None,
     history: Sequence[Exchange] = (),
-    wording: Wording = DEFAULT_WORDING,
+    wording: Wording | None = None,
 ) -> Prompt:
     """Render and tokenize the prompt that asks `question` over `passages`.
 
     `numbers` are the source numbers shown (default 1, 2, …); leave-one-out keeps the
-    numbers of the others. Raises SpanNotFound where the chat template changed the
-    text so that a passage or the question is no longer there whole.
+    numbers of the others. `wording` is by default the model's own. Raises SpanNotFound where
+    the chat template changed the text so that a passage or the question is no longer there whole.
     """
+    wording = wording or wording_for(lm)
     special = _special_tokens(lm.tokenizer)
     shown = tuple(numbers) if numbers is not None else tuple(range(1, len(passages) + 1))
     sources = tuple(
@@ -120,7 +137,7 @@ def plain_prompt(
     passages: Sequence[Passage],
     *,
     history: Sequence[Exchange] = (),
-    wording: Wording = DEFAULT_WORDING,
+    wording: Wording = NUMBERED,
 ) -> Prompt:
     """The same message for a writer that tokenizes by itself: no token ids and no token spans."""
     sources = tuple(Source(n, passage, neutralise(passage.text)) for n, passage in enumerate(passages, start=1))

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import httpx2 as httpx
 
 from provenance.errors import ProvenanceError
-from provenance.generation.prompt import DEFAULT_WORDING, Exchange, Wording, plain_prompt
+from provenance.generation.prompt import NUMBERED, Exchange, Wording, plain_prompt
 from provenance.generation.writer import Written
 from provenance.records import Answer, Passage, Prompt
 from provenance.settings import Settings
@@ -41,7 +41,7 @@ class RemoteWriter:
         passages: Sequence[Passage],
         *,
         history: Sequence[Exchange] = (),
-        wording: Wording = DEFAULT_WORDING,
+        wording: Wording = NUMBERED,
     ) -> Prompt:
         """The prompt without token spans: the endpoint tokenizes by itself."""
         return plain_prompt(question, passages, history=history, wording=wording)

@@ -80,6 +80,11 @@ def words(text: str) -> list[str]:
     return [_folded(match.group()) for match in _WORD.finditer(text)]
 
 
+def word_spans(text: str) -> list[tuple[Span, str]]:
+    """Where each word of a text stands, with the word folded as `words` does."""
+    return [(Span(*match.span()), _folded(match.group())) for match in _WORD.finditer(text)]
+
+
 def _folded(word: str) -> str:
     word = word.casefold()
     if word[0].isdigit():

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,17 @@ PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d
 
 _WINDOW_OVERLAP = 48
 _NOT_NEEDED = ["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.tflite"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenVectors:
+    """The unit vectors of a text's tokens, shape (tokens, dimension), and each token's place in the text.
+
+    Special tokens have the empty place (0, 0).
+    """
+
+    offsets: tuple[tuple[int, int], ...]
+    vectors: Vectors
 
 
 class Embedder:
@@ -83,17 +95,42 @@ class Embedder:
         with self._lock:
             model = self._load()
             vectors = model.encode(
-                list(texts), batch_size=16, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+                [readable(text) for text in texts],
+                batch_size=16,
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
             )
         return np.ascontiguousarray(vectors, dtype=np.float32)
 
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The contextual vectors of every token, before they are averaged; what is beyond `max_tokens` is not read.
+
+        Raises Unavailable as `encode` does.
+        """
+        import torch
+
+        with self._lock:
+            found = self._load().encode(
+                [readable(text) for text in texts],
+                batch_size=16,
+                output_value="token_embeddings",
+                show_progress_bar=False,
+            )
+        result = []
+        for text, tensor in zip(texts, found, strict=True):
+            offsets = self._tokenizer.encode(readable(text)).offsets[: len(tensor)]
+            unit = torch.nn.functional.normalize(tensor[: len(offsets)].float(), dim=-1)
+            result.append(TokenVectors(tuple(offsets), unit.cpu().numpy()))
+        return result
+
     def count_tokens(self, text: str) -> int:
         """Tokens of the text, without special tokens. Needs the tokenizer only."""
-        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return len(self._tokenizer.encode(readable(text), add_special_tokens=False).ids)
 
     def windows(self, text: str) -> list[str]:
         """The text in overlapping stretches that the model reads whole; one where it fits."""
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        encoding = self._tokenizer.encode(readable(text), add_special_tokens=False)
         size = self.max_tokens - self._tokenizer.num_special_tokens_to_add(False)
         overlap = min(_WINDOW_OVERLAP, size // 4)
         return [text[start:stop] for start, stop in window_spans(text, encoding.offsets, size, overlap)]
@@ -142,6 +179,11 @@ class Embedder:
                 raise Unavailable(f"The embedder {self.name} could not be loaded: {error}") from error
             self._model.max_seq_length = self.max_tokens
         return self._model
+
+
+def readable(text: str) -> str:
+    """The text with lone surrogates, which no tokenizer takes, replaced by question marks; of the same length."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def load_embedder(settings: Settings) -> Embedder:
