@@ -1,7 +1,9 @@
 """Which heads carry a model's provenance: found on planted prompts, kept as a small JSON.
 
-For every planted prompt the attention of each head on each passage (mean over the rows that
-predict the answer) is set beside what happens to the answer when the passage is left out.
+For every planted prompt the attention of each head on each passage is set beside what happens
+to the answer when the passage is left out. Counted are the rows that predict the answer and, as much
+as a few answer tokens, the question's own rows: what the model looked up while it read the question
+reaches a short answer by way of the question, not from the passage itself.
 Both are centred within the prompt, so a head that likes a position gains nothing by it; the
 k heads whose attention correlates best with the effect are kept, each divided by its
 standard deviation. The same figures are then taken on prompts that were not used for this.
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parent / "calibrated"
 HEADS = 4
+QUESTION_TOKENS = 8  # the question's rows count as this many answer tokens
 FIT_SEED, CHECK_SEED = 1, 2
 FIT_PROMPTS, CHECK_PROMPTS, SAME_PROMPTS = 48, 36, 6
 POSITION_LIMIT = 5.0  # points of share
@@ -66,13 +69,15 @@ class Figures:
 class Calibration:
     """The heads of one model revision and their weights, which sum to 1.
 
-    So a weighted sum of their attention is itself a share of attention, 0..1.
+    So a weighted sum of their attention is itself a share of attention, 0..1. The question's rows
+    count as `question_tokens` answer tokens.
     """
 
     model: str
     revision: str
     heads: tuple[Head, ...]
     weights: tuple[float, ...]
+    question_tokens: int
     target: str
     fit_prompts: int
     fit_seed: int
@@ -100,12 +105,12 @@ class Calibration:
         )
 
     def scores(self, readout: Readout, include_query: bool = False) -> npt.NDArray[np.float64]:
-        """Weighted attention on each source, mean over the answer's rows; (N,), each 0..1.
+        """Weighted attention on each source, over the answer's rows and (as `question_tokens` more) the question's.
 
-        With `include_query` the mean of that and of the same over the question's own rows.
+        Shape (N,), each 0..1. With `include_query` the question's rows count as much as all of that.
         """
-        answer = self._weighted(readout, readout.block_heads)
-        return (answer + self._weighted(readout, readout.question_block_heads)) / 2 if include_query else answer
+        scores = self._weighted(readout, pooled_masses(readout, self.question_tokens))
+        return (scores + self._weighted(readout, readout.question_block_heads)) / 2 if include_query else scores
 
     def _weighted(self, readout: Readout, masses: Floats) -> npt.NDArray[np.float64]:
         index = {layer: i for i, layer in enumerate(readout.layers)}
@@ -126,8 +131,20 @@ class Sample:
 
     @property
     def masses(self) -> Floats:
-        """Attention on each block, mean over the rows that predict the answer."""
-        return self.readout.block_heads
+        """Attention on each block, as the scores count it."""
+        return pooled_masses(self.readout, QUESTION_TOKENS)
+
+
+def pooled_masses(readout: Readout, question_tokens: int) -> Floats:
+    """Mean attention on each block over the rows that predict the answer and the question's; (layers, heads, N).
+
+    The question's rows weigh as `question_tokens` rows together, however many they are.
+    """
+    answer = readout.block_heads
+    if not question_tokens or readout.layout.question.start == readout.layout.question.stop:
+        return answer
+    share = question_tokens / (question_tokens + readout.answer_tokens)
+    return np.asarray((1 - share) * answer + share * readout.question_block_heads, dtype=np.float32)
 
 
 def find_calibration(lm: LanguageModel, home: Path) -> Calibration | None:
@@ -225,6 +242,7 @@ def calibrate(
         revision=lm.revision,
         heads=chosen,
         weights=weights,
+        question_tokens=QUESTION_TOKENS,
         target="leave-one-out, exact" if lm.hybrid else "leave-one-out, fast",
         fit_prompts=fit_prompts,
         fit_seed=FIT_SEED,

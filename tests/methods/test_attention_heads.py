@@ -23,7 +23,9 @@ class Local:
         self.lm = replace(lm, name="tiny", _cache={})
         self.settings = Settings(provenance_home=home)
         figures = replace(FIGURES, position_spread=position_spread)
-        made = Calibration("tiny", lm.revision, ((1, 2), (2, 0)), (0.5, 0.5), "leave-one-out, fast", 1, 1, 2, figures)
+        made = Calibration(
+            "tiny", lm.revision, ((1, 2), (2, 0)), (0.5, 0.5), 8, "leave-one-out, fast", 1, 1, 2, figures
+        )
         write_calibration(made, home / "calibration" / file_name("tiny", lm.revision))
 
     def language_model(self) -> LanguageModel:

@@ -19,6 +19,7 @@ from provenance.methods.calibration import (
     find_calibration,
     fit,
     measure,
+    pooled_masses,
     position_spread,
     read_calibration,
     read_planted,
@@ -30,7 +31,7 @@ from provenance.records import Span
 from tests.methods.tiny_models import tiny_model
 
 FIGURES = Figures(36, 0.97, 0.3, 20, 1.0, 0.25, 0.81, 2.5, 0.17)
-CALIBRATION = Calibration("a/model", "f00", ((1, 2), (3, 0)), (0.25, 0.75), "leave-one-out, fast", 48, 1, 2, FIGURES)
+CALIBRATION = Calibration("a/model", "f00", ((1, 2), (3, 0)), (0.25, 0.75), 2, "leave-one-out, fast", 48, 1, 2, FIGURES)
 
 
 def readout_of(masses: np.ndarray, layers: tuple[int, ...] = (0, 1)) -> Readout:
@@ -81,20 +82,33 @@ def test_a_head_that_never_looks_at_a_passage_is_not_chosen() -> None:
     assert (0, 1) not in heads
 
 
-def test_scores_are_the_weighted_mean_over_the_rows_that_predict_the_answer() -> None:
+def test_scores_are_the_weighted_mean_over_the_answers_rows_and_the_questions() -> None:
     masses = np.arange(12, dtype=float).reshape(2, 2, 3) / 100
     calibration = replace(CALIBRATION, heads=((0, 1), (1, 0)))
     readout = readout_of(masses)
-    expected = 0.25 * masses[0, 1] + 0.75 * masses[1, 0]
-    np.testing.assert_allclose(calibration.scores(readout), expected, rtol=1e-5)
+    answer = 0.25 * masses[0, 1] + 0.75 * masses[1, 0]
+    asked = answer[::-1]
+    # Two answer tokens, and the question counts as two more.
+    np.testing.assert_allclose(calibration.scores(readout), (answer + asked) / 2, rtol=1e-5)
+    np.testing.assert_allclose(replace(calibration, question_tokens=0).scores(readout), answer, rtol=1e-5)
+    np.testing.assert_allclose(calibration.scores(readout, True), (answer + asked) / 4 + asked / 2, rtol=1e-5)
     tokens = calibration.token_masses(readout)
-    np.testing.assert_allclose(tokens, [0.5 * expected, 1.5 * expected], rtol=1e-5)
-    np.testing.assert_allclose(calibration.scores(readout, True), (expected + expected[::-1]) / 2, rtol=1e-5)
+    np.testing.assert_allclose(tokens, [0.5 * answer, 1.5 * answer], rtol=1e-5)
+
+
+def test_the_question_weighs_less_the_longer_the_answer_is() -> None:
+    readout = readout_of(np.arange(12, dtype=float).reshape(2, 2, 3) / 100)
+    answer, asked = readout.block_heads, readout.question_block_heads
+    np.testing.assert_allclose(pooled_masses(readout, 8), 0.2 * answer + 0.8 * asked, rtol=1e-5)
+    longer = replace(readout, answer_tokens=24)
+    np.testing.assert_allclose(
+        pooled_masses(longer, 8), 0.75 * longer.block_heads + 0.25 * longer.question_block_heads, rtol=1e-5
+    )
 
 
 def test_layers_are_found_by_their_number_where_some_are_no_attention_layers() -> None:
     masses = np.arange(12, dtype=float).reshape(2, 2, 3) / 100
-    calibration = replace(CALIBRATION, heads=((7, 0),), weights=(1.0,))
+    calibration = replace(CALIBRATION, heads=((7, 0),), weights=(1.0,), question_tokens=0)
     np.testing.assert_allclose(calibration.scores(readout_of(masses, (3, 7))), masses[1, 0], rtol=1e-5)
 
 
@@ -141,7 +155,7 @@ def test_measuring_a_prompt_with_a_cache_gives_what_it_gives_without() -> None:
     fresh, cached = measure(lm, planted), measure(lm, planted, own.cache)
     np.testing.assert_allclose(cached.effects, fresh.effects, atol=1e-4)
     np.testing.assert_allclose(cached.masses, fresh.masses, atol=1e-5)
-    np.testing.assert_allclose(fresh.masses, read_planted(lm, planted).block_heads, atol=1e-5)
+    np.testing.assert_allclose(fresh.readout.masses, read_planted(lm, planted).masses, atol=1e-5)
 
 
 def test_a_hybrid_model_is_calibrated_against_exact_removal() -> None:

@@ -25,8 +25,8 @@ def test_every_shape_of_answer_is_dealt() -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_only_the_gold_passage_holds_the_value(seed: int) -> None:
     for planted in planted_prompts(60, seed):
-        value = words(planted.value)
-        holders = [i for i, text in enumerate(planted.passages) if set(value) <= set(words(text))]
+        value = f" {' '.join(words(planted.value))} "
+        holders = [i for i, text in enumerate(planted.passages) if value in f" {' '.join(words(text))} "]
         assert holders == [planted.gold[0]]
 
 
