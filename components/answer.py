@@ -60,7 +60,8 @@ def answer(turn: Turn) -> Safe:
         if end > start:
             parts.append(_sentence(text, start, end, sentence, turn, titles))
             at = end
-    parts.append(_run(text, at, len(text), turn.citations, titles, last=True))
+    rest = [c for c in turn.citations if not at or c.start > at or c.end > at]  # a sentence has drawn those at its end
+    parts.append(_run(text, at, len(text), rest, titles, last=True))
     return el("div", *parts, cls="answer", role="group", aria_label="Answer")
 
 

@@ -127,7 +127,7 @@ def _sample_questions(filenames: set[str]) -> None:
     )
     if chosen:
         start(chosen)
-    if st.button("Show me the three moments", icon=":material/play_circle:", type="tertiary", key="tour"):
+    if st.button("Show me the three moments", icon=":material/play_circle:", type="tertiary", key="start-tour"):
         st.session_state["tour"] = 0
         start(moments[0].question)
 

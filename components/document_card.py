@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from components import words
 from components.numbers import Card, MethodInfo, excerpt, length_hover
 from components.palette import source_variable
@@ -109,7 +111,7 @@ def quotes(item: Card) -> Safe | None:
 
 def _excerpt(item: Card) -> list[object]:
     pieces = excerpt(item.source.passage.text, item.marks)
-    return [el("mark", text) if marked else text for text, marked in pieces]
+    return [el("mark", text) if marked else re.sub(r"\n\s*\n", "\n", text) for text, marked in pieces]
 
 
 def _foot(item: Card) -> Safe:

@@ -1,0 +1,169 @@
+"""The real app in a process of its own, headless Chromium, and one answered turn that the tests share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+from writing import LAST_CROSSING, QUESTION, two_columns
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 180_000
+"""Milliseconds for what the models do; a page of the app itself gets Playwright's own patience."""
+
+expect.set_options(timeout=20_000)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        said = "Chromium is not installed; on Debian: apt-get install chromium"
+        if os.environ.get("CI"):
+            pytest.fail(said)
+        pytest.skip(said)
+    return {"executable_path": found, "args": ["--no-sandbox", "--disable-dev-shm-usage"]}
+
+
+@dataclass(frozen=True)
+class App:
+    """The running app: its address and the hosts that its pages asked for."""
+
+    url: str
+    hosts: set[str]
+
+
+@pytest.fixture(scope="session")
+def app(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """The app over a store of its own, started as a person would start it."""
+    folder = tmp_path_factory.mktemp("app")
+    (folder / "models").symlink_to((home / "models").resolve(), target_is_directory=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "provenance_home": str(folder), "provenance_method": "leave-one-out"}
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command += ["--server.port", str(port), "--server.address", "localhost", "--server.fileWatcherType", "none"]
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+        try:
+            url = f"http://localhost:{port}"
+            _wait(url, process, folder / "output")
+            yield App(url, set())
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], output: Path) -> None:
+    for _ in range(240):
+        if process.poll() is not None:
+            pytest.fail(f"The app ended: {output.read_text()}")
+        try:
+            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1):
+                return
+        except OSError:
+            time.sleep(0.25)
+    pytest.fail("The app did not start within a minute.")
+
+
+Visit = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def visit(app: App, browser: Browser) -> Iterator[Visit]:
+    """Open an address of the app in a context of its own; every host that it asks for is noted."""
+    opened: list[BrowserContext] = []
+
+    def open_(path: str = "/", **how: Any) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1440, "height": 1000}, **how})
+        opened.append(context)
+        context.on("request", lambda request: _note(app, request.url))
+        page = context.new_page()
+        page.goto(app.url + path)
+        settled(page)
+        return page
+
+    yield open_
+    for context in opened:
+        context.close()
+
+
+def _note(app: App, url: str) -> None:
+    if not url.startswith(("data:", "blob:", "about:")):
+        app.hosts.add(url.split("/")[2].rsplit(":", 1)[0])
+
+
+def settled(page: Page) -> None:
+    """Wait until the script of the page has run to its end."""
+    expect(page.locator(".st-key-rail")).to_be_visible(timeout=60_000)
+    expect(page.locator('.stApp[data-test-script-state="notRunning"]')).to_be_visible(timeout=PATIENCE)
+
+
+def go(page: Page, name: str) -> None:
+    """Follow a link of the sidebar; the session stays."""
+    page.locator(".st-key-rail").get_by_role("link", name=name, exact=True).click()
+    expect(page).to_have_title(f"{name} · Receipts")
+    settled(page)
+
+
+def ask(page: Page, question: str) -> None:
+    """Send a question; does not wait for the answer."""
+    box = page.get_by_test_id("stChatInputTextArea")
+    box.fill(question)
+    box.press("Enter")
+
+
+def answered(page: Page) -> None:
+    """Wait for the receipt of the question that was asked."""
+    expect(page.locator(".answer .sentence").first).to_be_visible(timeout=PATIENCE)
+    settled(page)
+
+
+def add(page: Page, name: str, data: bytes, kind: str = "application/pdf") -> None:
+    """Upload a file on the Documents screen."""
+    page.locator('input[type="file"]').first.set_input_files({"name": name, "mimeType": kind, "buffer": data})
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The page with one answered turn on it, the turn's number, and its answer as shown."""
+
+    page: Page
+    turn: int
+    answer: str
+
+
+@pytest.fixture(scope="session")
+def shared(visit: Visit) -> Shared:
+    """Samples loaded, a two-column PDF uploaded, one question answered from it."""
+    page = visit()
+    page.get_by_role("button", name="Load the sample documents").click()
+    expect(page.get_by_role("radiogroup", name="Try one of these")).to_be_visible(timeout=PATIENCE)
+    go(page, "Documents")
+    add(page, "harbour.pdf", two_columns())
+    expect(page.locator(".steps li", has_text="harbour.pdf")).to_contain_text("passages in", timeout=PATIENCE)
+    go(page, "Ask")
+    ask(page, QUESTION)
+    answered(page)
+    logged = page.locator(".strip").inner_text().split("#")[-1]
+    answer = page.locator(".answer").inner_text()
+    assert LAST_CROSSING.split()[0] in answer
+    return Shared(page, int(logged), answer)
