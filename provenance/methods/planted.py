@@ -191,12 +191,13 @@ def _facts(kind: str) -> tuple[_Fact, ...]:
 
 def _thing(rng: random.Random, kind: str, others: list[_Thing]) -> _Thing:
     """A thing whose name and values no other thing of the prompt has."""
-    taken = {t.name for t in others} | {v for t in others for v in t.values}
+    values = {v for t in others for v in t.values}
+    taken = values | {t.name for t in others} | {word for t in others for word in t.name.split()}
 
     def fresh(make: Callable[[random.Random], str]) -> str:
         for _ in range(50):
             word = make(rng)
-            if word not in taken:
+            if word not in taken and values.isdisjoint(word.split()):
                 break
         return word
 
