@@ -413,3 +413,17 @@ def test_a_head_reads_back() -> None:
     head = Head(12, "a" * 64)
     assert Head.parse(str(head)) == head
     assert Head.parse("A" * 64) == Head(0, "a" * 64)
+
+
+def test_a_process_killed_while_it_answers_leaves_a_row_for_every_question(log: Log, store_url: str) -> None:
+    command = [sys.executable, "-m", "tests.log.asker", store_url, "2", "3"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    begun = int(done.stdout)
+    outcomes = [summary.outcome for summary in log.turns(limit=1000, search="evening ferry")]
+    # One more may have begun in each process before it could say so.
+    assert 6 <= begun <= len(outcomes) <= begun + 2
+    # A question is asked after the one before it has ended: only those that were killed may be open.
+    assert outcomes.count("started") <= 2
+    assert outcomes.count("answered") == len(outcomes) - outcomes.count("started")
+    assert log.verify().ok
