@@ -160,7 +160,7 @@ class Asking:
             yield Step("Rerank", "running")
             try:
                 with self._timed("Rerank") as taken:
-                    candidates = rerank(self.question, candidates, reranker)
+                    candidates = rerank(self.question, candidates, reranker, contextual=settings.provenance_contextual)
                 yield Step("Rerank", "done", taken(), reranker.name)
             except ProvenanceError as error:
                 yield Step("Rerank", "failed", detail=str(error))

@@ -8,7 +8,7 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def evaluate_retrieval(folder: Path, settings: Settings, *, contextual: bool = F
         store = open_store(f"sqlite:///{Path(scratch) / 'judged.sqlite3'}")
         try:
             names = index(store, judged.corpus, embedder, contextual=contextual)
-            retriever = Retriever(store, embedder, reranker, settings)
+            retriever = Retriever(store, embedder, reranker, replace(settings, provenance_contextual=contextual))
             runs = {q: run(retriever, text, names) for q, text in judged.queries.items() if judged.qrels.get(q)}
         finally:
             store.close()

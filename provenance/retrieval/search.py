@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from provenance.records import Candidate, Stage
 from provenance.retrieval.embedder import Embedder
 from provenance.settings import Settings
+from provenance.store.words import index_text
 
 if TYPE_CHECKING:
     from provenance.retrieval.reranker import Reranker
@@ -45,7 +46,9 @@ class Retriever:
             for id, _ in fused
             if id in passages
         )
-        return rerank(question, candidates, self.reranker) if self.reranker else candidates
+        if self.reranker is None:
+            return candidates
+        return rerank(question, candidates, self.reranker, contextual=self.settings.provenance_contextual)
 
     def lexical(self, question: str, documents: Collection[str] | None = None) -> list[tuple[str, float]]:
         """Passage ids and BM25 scores, best first."""
@@ -75,9 +78,14 @@ def fuse(lexical: Sequence[tuple[str, float]], dense: Sequence[tuple[str, float]
     return sorted(scores.items(), key=lambda item: -item[1])
 
 
-def rerank(question: str, candidates: Sequence[Candidate], reranker: Reranker) -> tuple[Candidate, ...]:
-    """The same candidates in the reranker's order; equal scores keep the order they came in."""
-    scores = reranker.score(question, [c.passage.text for c in candidates])
+def rerank(
+    question: str, candidates: Sequence[Candidate], reranker: Reranker, *, contextual: bool = False
+) -> tuple[Candidate, ...]:
+    """The same candidates in the reranker's order; equal scores keep the order they came in.
+
+    `contextual` has each passage read below its title and heading, as it is indexed.
+    """
+    scores = reranker.score(question, [index_text(c.passage, contextual) for c in candidates])
     order = sorted(range(len(candidates)), key=lambda i: -scores[i])
     return tuple(
         replace(candidates[i], reranked=Stage(rank=rank, score=scores[i])) for rank, i in enumerate(order, start=1)
