@@ -15,7 +15,7 @@ from importlib import import_module
 
 from benchmarks.table import Row, table
 
-MODULES = ("attention",)
+MODULES = ("attention", "store", "log")
 
 
 def run(name: str, quick: bool) -> list[Row]:

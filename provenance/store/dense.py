@@ -78,9 +78,13 @@ def search_postgres(
     if not exact:
         # The index is on the vectors with their dimension; without the cast it is not used.
         stored = sa.literal_column(f"vectors.embedding::vector({dimension})", vectors.c.embedding.type)
-        connection.execute(sa.text(f"SET LOCAL hnsw.ef_search = {max(1, min(int(ef_search or max(limit, 40)), 1000))}"))
-        connection.execute(sa.text("SET LOCAL hnsw.iterative_scan = strict_order"))
-        connection.execute(sa.text("SET LOCAL enable_seqscan = off"))
+        wanted = {
+            "hnsw.ef_search": str(max(1, min(int(ef_search or max(limit, 40)), 1000))),
+            "hnsw.iterative_scan": "strict_order",
+            "enable_seqscan": "off",
+        }
+        # For this transaction only, and in one round trip.
+        connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in wanted.items())))
     distance = stored.op("<#>", return_type=sa.Float())(sa.bindparam("vector", vector, vectors.c.embedding.type))
     nearest = (
         sa.select(vectors.c.passage_key, distance.label("distance"))

@@ -1,0 +1,165 @@
+"""What the log costs an ask, what a quote check costs an answer, and whether killed asks leave their rows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.store import stores
+from benchmarks.table import Goal, Row
+from provenance.log import Log, check_quotes
+from provenance.records import (
+    Answer,
+    Attribution,
+    Candidate,
+    Citation,
+    Document,
+    Page,
+    Passage,
+    Prompt,
+    Source,
+    Span,
+    Stage,
+    Turn,
+)
+from provenance.store import Store, open_store
+
+ROOT = Path(__file__).parents[1]
+ASKS, ROWS = 50, 2_000
+CORPUS, QUICK_CORPUS = 10_000, 2_000
+_SENT, _CANDIDATES = 5, 20
+
+
+def sentence(n: int) -> str:
+    """A sentence of its own for every number, in words that recur."""
+    return (
+        f"The harbour office recorded {n:,} crates of winter apples on pier {n % 97} before the tide of day {n % 31}."
+    )
+
+
+def corpus(store: Store, count: int) -> list[Passage]:
+    """`count` passages of five sentences in documents of a thousand passages."""
+    made: list[Passage] = []
+    for start in range(0, count, 1_000):
+        id = f"{start:064x}"
+        texts = [" ".join(sentence(5 * n + k) for k in range(5)) for n in range(start, min(start + 1_000, count))]
+        pages = [Page(n, text) for n, text in enumerate(texts, start=1)]
+        passages = [
+            Passage(f"{id[-16:]}:{n}:0", id, f"Ledger {start}", n, 0, len(t), t) for n, t in enumerate(texts, 1)
+        ]
+        document = Document(id, f"Ledger {start}", "ledger.txt", "txt", len(pages), len(pages), 0, len(pages))
+        rows = np.ones((len(passages), 2), np.float32)
+        store.add_document(document, pages, passages, rows, embedder="synthetic@1", original=b"")
+        made += passages
+    return made
+
+
+def turn(passages: list[Passage]) -> Turn:
+    """A turn of the usual size: 20 candidates, 5 sent, a prompt of 1,500 tokens and an answer of 160."""
+    stages = [(Stage(n, 9.0 - n / 7), Stage(n, 1 / n), Stage(n, 1 / (60 + n))) for n in range(1, _CANDIDATES + 1)]
+    candidates = tuple(
+        Candidate(p, *stages[n - 1], Stage(n, 1 / n), n if n <= _SENT else None)
+        for n, p in enumerate(passages[:_CANDIDATES], start=1)
+    )
+    sources = tuple(Source(n, p, p.text) for n, p in enumerate(passages[:_SENT], start=1))
+    text = "\n\n".join(source.text for source in sources)
+    spans = tuple(Span(300 * n, 300 * n + 300) for n in range(_SENT))
+    prompt = Prompt(text, tuple(range(1_500)), sources, spans, spans, "How many?", Span(1_500, 1_510), None, "Answer.")
+    answer = Answer("It was recorded [1]. " * 30, tuple(range(160)), "writer", "r1")
+    scores = Attribution("attention-heads", (0.1, 0.2, 0.3, 0.4, 0.5), False, 0.1)
+    settings: dict[str, str | int | float | bool | None] = {f"setting {n}": n for n in range(25)}
+    return Turn(
+        None, "How many crates were recorded?", "", "answered", candidates, prompt, answer,
+        citations=(Citation(1, 16, 19, "model"),), attributions=(scores,), quotes=(), settings=settings,
+    )  # fmt: skip
+
+
+def quoting(passages: list[Passage]) -> tuple[str, tuple[Citation, ...], tuple[Source, ...]]:
+    """An answer with four quotes: in the cited passage, in another passage, elided, and nowhere."""
+    sources = tuple(Source(n, p, p.text) for n, p in enumerate(passages[:_SENT], start=1))
+    elsewhere = passages[len(passages) // 2].text.split(". ")[2]
+    elided = passages[len(passages) // 3].text.split()
+    spans = (
+        passages[0].text.split(". ")[1],
+        elsewhere,
+        f"{' '.join(elided[:6])} … {' '.join(elided[12:20])}",
+        "The harbour office never recorded a single crate of pears on any pier.",
+    )
+    answer, citations = "", []
+    for span in spans:
+        answer += f"It says “{span}” [1]. "
+        at = len(answer) - 5
+        citations.append(Citation(1, at, at + 3, "model"))
+    return answer, tuple(citations), sources
+
+
+def median_ms(call: Callable[[], object], times: int) -> float:
+    """The median of some calls in milliseconds, the first left out."""
+    call()
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return float(np.median(taken)) * 1000
+
+
+def run(quick: bool) -> list[Row]:
+    """The rows of `make bench`."""
+    count, times = (QUICK_CORPUS, 10) if quick else (CORPUS, 50)
+    rows: list[Row] = []
+    with stores() as opened:
+        for name, store in opened.items():
+            log, passages = Log(store), corpus(store, count)
+            asked = turn(passages)
+
+            def logged(log: Log = log, asked: Turn = asked) -> None:
+                log.finish(log.start(asked.question, asked.settings), replace(asked, settings={}))
+
+            rows.append(Row(f"logging one ask, {name}", median_ms(logged, times), "ms", goal=Goal(5, of="value")))
+            answer, citations, sources = quoting(passages)
+            verdicts = [q.verdict for q in check_quotes(answer, citations, sources, store)]
+            taken = median_ms(
+                lambda a=answer, c=citations, s=sources, t=store: check_quotes(a, c, s, t),  # type: ignore[misc]
+                times,
+            )
+            named = f"checking 4 quotes, {name}, {count:,} passages"
+            rows.append(Row(named, taken, "ms", goal=Goal(20, of="value"), note=", ".join(verdicts)))
+            rows.append(_verifying(log, name, 200 if quick else ROWS))
+    rows.append(_killed(1 if quick else 10, 5))
+    return rows
+
+
+def _verifying(log: Log, name: str, count: int) -> Row:
+    for n in range(count):
+        log.append(None, "note", {"n": n, "text": "x" * 300})
+    began = time.perf_counter()
+    found = log.verify()
+    taken = (time.perf_counter() - began) * 1000
+    return Row(f"verifying {found.rows:,} rows, {name}", taken, "ms", note="whole" if found.ok else str(found.reason))
+
+
+def _killed(kills: int, asks: int) -> Row:
+    """Real asks, killed at random moments: the share of those begun whose row is there."""
+    figure = f"rows of {kills * asks} asks, {kills} processes killed"
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{Path(folder) / 'receipts.sqlite3'}"
+        command = [sys.executable, "-m", "tests.log.asker", url, str(kills), str(asks)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return Row(figure, None, note=(done.stderr.strip().splitlines() or ["no reason given"])[-1])
+        begun = int(done.stdout)
+        log = Log(open_store(url))
+        outcomes = [summary.outcome for summary in log.turns(limit=10_000, search="evening ferry")]
+        chain = log.verify()
+        log.store.close()
+    said = "the chain is whole" if chain.ok else f"row {chain.broken} is broken"
+    note = f"{outcomes.count('started')} started only, {outcomes.count('answered')} answered, {said}"
+    return Row(figure, float(len(outcomes)), "", "asks begun", float(begun), Goal(1.0, least=True), note)
