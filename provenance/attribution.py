@@ -9,6 +9,7 @@ from typing import Any
 from provenance.errors import ProvenanceError
 from provenance.methods.base import Case, Progress, Resources, silent
 from provenance.records import Attribution
+from provenance.unicode import well_formed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,12 @@ def read_case(value: Any) -> GivenCase:
 
 
 def to_case(given: GivenCase) -> Case:
-    """What the methods get of a case from outside."""
+    """What the methods get of a case from outside; its texts are made well-formed here."""
     return Case(
-        question=given.question,
-        answer=given.answer,
-        passages=tuple(text for _, text in given.documents),
-        titles=tuple(title or f"Passage {n}" for n, (title, _) in enumerate(given.documents, start=1)),
+        question=well_formed(given.question),
+        answer=well_formed(given.answer),
+        passages=tuple(well_formed(text) for _, text in given.documents),
+        titles=tuple(well_formed(title or f"Passage {n}") for n, (title, _) in enumerate(given.documents, start=1)),
         scratch={},
     )
 

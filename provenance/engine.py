@@ -18,6 +18,7 @@ from provenance.records import Attribution, Document, MethodKind, Turn
 from provenance.settings import Settings, load_settings
 from provenance.store import Store
 from provenance.store.words import index_text
+from provenance.unicode import well_formed
 
 if TYPE_CHECKING:
     from provenance.retrieval.search import Retriever
@@ -145,7 +146,7 @@ class Engine:
             documents=documents,
             follow_up=follow_up,
         )
-        asking = Asking(self.parts, question.strip(), options, stop or threading.Event())
+        asking = Asking(self.parts, well_formed(question.strip()), options, stop or threading.Event())
         try:
             yield from asking.run()
         finally:

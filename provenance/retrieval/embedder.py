@@ -95,7 +95,7 @@ class Embedder:
         with self._lock:
             model = self._load()
             vectors = model.encode(
-                [readable(text) for text in texts],
+                list(texts),
                 batch_size=16,
                 normalize_embeddings=True,
                 convert_to_numpy=True,
@@ -112,25 +112,25 @@ class Embedder:
 
         with self._lock:
             found = self._load().encode(
-                [readable(text) for text in texts],
+                list(texts),
                 batch_size=16,
                 output_value="token_embeddings",
                 show_progress_bar=False,
             )
         result = []
         for text, tensor in zip(texts, found, strict=True):
-            offsets = self._tokenizer.encode(readable(text)).offsets[: len(tensor)]
+            offsets = self._tokenizer.encode(text).offsets[: len(tensor)]
             unit = torch.nn.functional.normalize(tensor[: len(offsets)].float(), dim=-1)
             result.append(TokenVectors(tuple(offsets), unit.cpu().numpy()))
         return result
 
     def count_tokens(self, text: str) -> int:
         """Tokens of the text, without special tokens. Needs the tokenizer only."""
-        return len(self._tokenizer.encode(readable(text), add_special_tokens=False).ids)
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def windows(self, text: str) -> list[str]:
         """The text in overlapping stretches that the model reads whole; one where it fits."""
-        encoding = self._tokenizer.encode(readable(text), add_special_tokens=False)
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
         size = self.max_tokens - self._tokenizer.num_special_tokens_to_add(False)
         overlap = min(_WINDOW_OVERLAP, size // 4)
         return [text[start:stop] for start, stop in window_spans(text, encoding.offsets, size, overlap)]
@@ -179,11 +179,6 @@ class Embedder:
                 raise Unavailable(f"The embedder {self.name} could not be loaded: {error}") from error
             self._model.max_seq_length = self.max_tokens
         return self._model
-
-
-def readable(text: str) -> str:
-    """The text with lone surrogates, which no tokenizer takes, replaced by question marks; of the same length."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def load_embedder(settings: Settings) -> Embedder:

@@ -17,6 +17,7 @@ from provenance.store.connect import make_engine, migrate_schema
 from provenance.store.dense import MatrixCache, ensure_hnsw, search_matrix, search_postgres
 from provenance.store.lexical import Hit
 from provenance.store.words import content_words, index_text, phrase_words, words
+from provenance.unicode import well_formed
 
 _BATCH = 500
 
@@ -113,8 +114,8 @@ class Store:
             connection.execute(
                 schema.documents.insert().values(
                     id=document.id,
-                    title=_storable(document.title),
-                    filename=_storable(document.filename),
+                    title=well_formed(document.title),
+                    filename=well_formed(document.filename),
                     kind=document.kind,
                     pages=document.pages,
                     pages_with_text=document.pages_with_text,
@@ -339,11 +340,6 @@ def select_passages() -> sa.Select[Any]:
 def to_passage(row: Any) -> Passage:
     """The record of a row of `select_passages`."""
     return Passage(row.id, row.document_id, row.title, row.page, row.start, row.end, row.text, row.heading)
-
-
-def _storable(text: str) -> str:
-    """A name as both engines can hold it: a file name may carry lone surrogates."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def _matrix(vectors: ArrayLike, count: int) -> NDArray[np.float32]:
