@@ -38,8 +38,9 @@ SHIPPED = Path(__file__).parent / "calibrated"
 HEADS = 4
 QUESTION_TOKENS = 8  # the question's rows count as this many answer tokens
 FIT_SEED, CHECK_SEED = 1, 2
-FIT_PROMPTS, CHECK_PROMPTS, SAME_PROMPTS = 36, 36, 4
+FIT_PROMPTS, CHECK_PROMPTS, SAME_PROMPTS = 24, 24, 4
 POSITION_LIMIT = 5.0  # points of share
+_PASSAGES = (4, 7)  # fewest and most in a prompt
 _WRITTEN_TOKENS = 24
 _CACHE_KEY = "calibration"
 
@@ -233,7 +234,7 @@ def calibrate(
         progress(done / total, message)
 
     samples = []
-    for planted in planted_prompts(fit_prompts, FIT_SEED):
+    for planted in planted_prompts(fit_prompts, FIT_SEED, *_PASSAGES):
         samples.append(measure(lm, planted))
         step(f"Measured {done + 1} of {fit_prompts} planted prompts")
     chosen, weights = fit(samples, heads)
@@ -250,7 +251,7 @@ def calibrate(
         figures=Figures(0, 0.0, 0.0, 0, None, None, 0.0, 0.0, 0.0),
     )
     checks, written = [], []
-    for planted in planted_prompts(check_prompts, CHECK_SEED):
+    for planted in planted_prompts(check_prompts, CHECK_SEED, *_PASSAGES):
         own = _own_answer(lm, planted)
         written.append((own.answer.text, own.readout))
         checks.append(measure(lm, planted, own.cache))
