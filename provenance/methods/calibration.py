@@ -284,7 +284,7 @@ def measure(lm: LanguageModel, planted: Planted, cache: Any | None = None) -> Sa
 def fit(samples: Sequence[Sample], heads: int = HEADS) -> tuple[tuple[Head, ...], tuple[float, ...]]:
     """The heads that follow the effects best, best first, and their weights: 1 ÷ standard deviation, summing to 1."""
     masses = np.concatenate([s.masses - s.masses.mean(axis=-1, keepdims=True) for s in samples], axis=-1)
-    effect = np.concatenate([s.effects - s.effects.mean() for s in samples])
+    effect = np.concatenate([_unit(s.effects - s.effects.mean()) for s in samples])
     size = np.sqrt((masses.astype(np.float64) ** 2).sum(axis=-1))
     # A head that never looks at a passage has no correlation; it must not win by rounding.
     useful = size > 1e-6 * max(float(size.max()), 1e-12)
@@ -295,6 +295,12 @@ def fit(samples: Sequence[Sample], heads: int = HEADS) -> tuple[tuple[Head, ...]
     inverse = np.array([np.sqrt(masses.shape[-1]) / max(size[place], 1e-12) for place in places])
     weights = inverse / inverse.sum()
     return tuple((layers[place[0]], place[1]) for place in places), tuple(float(w) for w in weights)
+
+
+def _unit(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Of length 1, so that a prompt whose answer is unlikely does not outweigh all others."""
+    size = float(np.linalg.norm(values))
+    return values / size if size > 0 else values
 
 
 def judge(
