@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -161,6 +162,12 @@ class Log:
 
 def program_version() -> dict[str, str]:
     """The versions of the program and of what it computes with, for the `started` row."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
+    # Read once: each look-up parses the package's metadata, which takes milliseconds.
     import provenance
 
     versions = {"receipts": str(getattr(provenance, "__version__", "unknown"))}
