@@ -5,9 +5,9 @@ block-diagonal and positions restart, both derived from `token_type_ids`. A line
 the left side begins a new block too, so a question and an answer are matched one by one and
 averaged. Four terms compare a left block with the passage; a linear head joins them.
 
-Weights of the linear layers are int8 in blocks of 128 with a float scale (`MatMulNBits`, which
-quantises activations row by row, so that a score does not depend on its batch), word
-embeddings are int8 with a scale per row.
+Weights of the linear layers are int8 with a scale per output, activations uint8 with a scale per token,
+so that a score does not depend on its batch. Weights use 7 of the 8 bits: a processor without
+dot products of bytes adds pairs of products in 16 bits. Word embeddings are int8 with a scale per row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLS, SEP, BREAK = 101, 102, 30522
 LAYERS, HEADS, WIDTH, HEAD_WIDTH = 6, 12, 384, 32
 LEFT_BLOCKS = 4  # lines of the left side matched one by one; what follows joins the last
 CHUNK, STRIDE, CHUNKS = 48, 24, 21  # passage tokens in one local mean, step, and how many fit in 512
-BLOCK = 128
+WEIGHT_LEVELS, ZERO = 63, 128
 TERMS = ("cosine", "local cosine", "late interaction", "same word, same sense")
 
 
@@ -46,6 +46,7 @@ class _Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self._shared: dict[tuple[str, bytes], str] = {}
+        self._rows: dict[str, tuple[str, str]] = {}
 
     def constant(self, value: npt.NDArray) -> str:
         key = (f"{value.dtype}{value.shape}", value.tobytes())
@@ -60,10 +61,19 @@ class _Graph:
     def ints(self, *values: int) -> str:
         return self.constant(np.array(values, np.int64))
 
-    def __call__(self, op: str, *inputs: str, domain: str = "", **attributes: object) -> str:
+    def __call__(self, op: str, *inputs: str, **attributes: object) -> str:
         name = f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], domain=domain, **attributes))
+        self.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
         return name
+
+    def rows(self, x: str) -> tuple[str, str]:
+        """Activations as uint8 around `ZERO`, each row on a scale of its own, and those scales."""
+        if x not in self._rows:
+            largest = self("ReduceMax", self("Abs", x), self.ints(-1), keepdims=1)
+            scale = self("Mul", self("Max", largest, self.number(1e-6)), self.number(1 / 127))
+            levels = self("Round", self("Div", x, scale))
+            self._rows[x] = self.cast(self("Add", levels, self.number(ZERO)), TensorProto.UINT8), scale
+        return self._rows[x]
 
     def cast(self, x: str, kind: int = TensorProto.FLOAT) -> str:
         return self("Cast", x, to=kind)
@@ -88,11 +98,12 @@ class _Graph:
         return self("Div", total, self("Max", self.sum(weights, -1), self.number(1e-6)))
 
 
-def build(weights: Path, word_weights: Array, head: Head, target: Path, *, quantise: bool = True) -> None:
+def build(weights: Path, word_weights: Array, head: Head | None, target: Path, *, quantise: bool = True) -> None:
     """Write the graph: int64 `input_ids`, `attention_mask`, `token_type_ids` (pairs, tokens) → `logits` (pairs, 1).
 
     `weights` is the encoder's model.safetensors; `word_weights` is one weight per token id (30,523, the last
-    for a line break). With `quantise` False the weights stay float32, for comparison.
+    for a line break). Without a head the `logits` are the terms themselves, (pairs, terms), for fitting one.
+    With `quantise` False the weights stay float32, for comparison.
     """
     g = _Graph()
     tensors = load_file(str(weights))
@@ -112,11 +123,12 @@ def build(weights: Path, word_weights: Array, head: Head, target: Path, *, quant
     hidden = _encode(g, tensors, ids, position, same, quantise)
     logits = _head(g, ids, hidden, block, right, position, word_weights, head)
     inputs = [helper.make_tensor_value_info(n, TensorProto.INT64, ["pairs", "tokens"]) for n in (ids, mask, types)]
-    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["pairs", 1])
+    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["pairs", 1 if head else len(TERMS)])
     g.nodes.append(helper.make_node("Identity", [logits], ["logits"]))
     graph = helper.make_graph(g.nodes, "receipts-minilm", inputs, [output], g.constants)
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="receipts")
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9, producer_name="receipts"
+    )
     onnx.checker.check_model(model)
     onnx.save(model, str(target))
 
@@ -151,7 +163,7 @@ def _encode(g: _Graph, t: dict[str, Array], ids: str, position: str, same: str, 
 
 
 def _head(
-    g: _Graph, ids: str, hidden: str, block: str, right: str, position: str, word_weights: Array, head: Head
+    g: _Graph, ids: str, hidden: str, block: str, right: str, position: str, word_weights: Array, head: Head | None
 ) -> str:
     special = g(
         "Or", g("Equal", ids, g.ints(CLS)), g("Or", g("Equal", ids, g.ints(SEP)), g("Equal", ids, g.ints(BREAK)))
@@ -188,10 +200,11 @@ def _head(
     sense = g.mean(g.unsqueeze(g.max(g("Where", equal, between, g.number(0.0)), 2), 1), row_weight)
     # Average over the lines that hold a word.
     present = g.cast(g("Greater", g.sum(g("Mul", rows, g.unsqueeze(word, 1)), 2), g.number(0.0)))
-    logit = g.number(0.0)
-    for value, term in zip(head.weights, (cosine, local, late, sense), strict=True):
-        logit = g("Add", logit, g("Mul", g.mean(term, present), g.number(value)))
-    return g.unsqueeze(g("Add", logit, g.number(head.bias)), 1)
+    terms = g("Concat", *(g.unsqueeze(g.mean(t, present), 1) for t in (cosine, local, late, sense)), axis=1)
+    if head is None:
+        return terms
+    weights = g.constant(np.array(head.weights, np.float32).reshape(-1, 1))
+    return g("Add", g("MatMul", terms, weights), g.number(head.bias))
 
 
 def _norm(g: _Graph, x: str, t: dict[str, Array], name: str) -> str:
@@ -203,12 +216,8 @@ def _linear(g: _Graph, x: str, t: dict[str, Array], name: str, quantise: bool) -
     weight, bias = t[f"{name}.weight"], g.constant(t[f"{name}.bias"])
     if not quantise:
         return g("Add", g("MatMul", x, g.constant(np.ascontiguousarray(weight.T))), bias)
-    outputs, inputs = weight.shape
-    blocks = weight.reshape(outputs, inputs // BLOCK, BLOCK)
-    scale = np.abs(blocks).max(2, keepdims=True) / 127
-    stored = (np.rint(blocks / np.maximum(scale, 1e-12)) + 128).astype(np.uint8)
-    y = g(
-        "MatMulNBits", x, g.constant(stored), g.constant(scale.reshape(outputs, -1).astype(np.float32)),
-        domain="com.microsoft", K=inputs, N=outputs, bits=8, block_size=BLOCK, accuracy_level=4,
-    )  # fmt: skip
-    return g("Add", y, bias)
+    scale = np.maximum(np.abs(weight).max(1) / WEIGHT_LEVELS, 1e-12)
+    stored = np.rint(weight / scale[:, None]).astype(np.int8).T
+    levels, row = g.rows(x)
+    y = g.cast(g("MatMulInteger", levels, g.constant(stored), g.constant(np.array(ZERO, np.uint8))))
+    return g("Add", g("Mul", g("Mul", y, row), g.constant(scale.astype(np.float32))), bias)
