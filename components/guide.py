@@ -59,12 +59,13 @@ def _retrieval() -> None:
     block(
         el(
             "div",
-            metric("Retrieval", 1.0, "0.033 rrf", "retrieval", "The best candidate"),
-            metric("Retrieval", 0.64, "0.021 rrf", "retrieval", "Ranked seventh"),
+            metric("Retrieval", 1.0, "0.91 fused", "retrieval", "The best candidate"),
+            metric("Retrieval", 0.64, "0.58 fused", "retrieval", "Ranked seventh"),
             el(
                 "p",
-                "The raw score, with the name of its scale: BM25 for words, cosine for meaning, rrf where both "
-                "are fused (Σ 1 ÷ (60 + rank)). The bar compares with the best candidate of the same question.",
+                "The raw score, with the name of its scale: BM25 for words, cosine for meaning, fused for both "
+                "(0.7 · cosine + 0.3 · BM25, each over its best). "
+                "The bar compares with the best candidate of the same question.",
                 cls="soft small",
             ),
             cls="panel mini",

@@ -10,7 +10,7 @@ from components.callouts import Standing, callout
 from components.words import count, ordinal, score, share
 from provenance.records import Attribution, Candidate, Document, LengthShare, Mark, MethodKind, Quote, Source, Turn
 
-STAGES = (("lexical", "BM25"), ("dense", "cosine"), ("fused", "rrf"), ("reranked", "rerank"))
+STAGES = (("lexical", "BM25"), ("dense", "cosine"), ("fused", "fused"), ("reranked", "rerank"))
 """The retrieval stages in order, each with the name of its scale."""
 
 
@@ -112,7 +112,8 @@ def retrieval_of(candidate: Candidate | None, best: Mapping[str, float], n: int)
     lines = []
     for name, scale in STAGES:
         stage = getattr(candidate, name)
-        lines.append(f"{name} {scale}: " + (f"{ordinal(stage.rank)}, {score(stage.score)}" if stage else "not found"))
+        found = f"{ordinal(stage.rank)}, {score(stage.score)}" if stage else "not found"
+        lines.append(f"{name}: {found}" if name == scale else f"{name} {scale}: {found}")
     chosen = next(((k, s) for k, s in (STAGES[2], STAGES[1], STAGES[0]) if getattr(candidate, k)), None)
     if chosen is None:
         return Retrieval(None, None, "no score", None, f"sent {ordinal(n)}", tuple(lines))

@@ -96,7 +96,7 @@ def _row(candidate: Candidate) -> dict[str, Any]:
         "passage": cell(f"{candidate.passage.title}, page {candidate.passage.page}"),
         "lexical (BM25)": _stage(candidate.lexical),
         "dense (cosine)": _stage(candidate.dense),
-        "fused (rrf)": _stage(candidate.fused),
+        "fused": _stage(candidate.fused),
         "reranked": _stage(candidate.reranked),
         "why not sent": candidate.dropped or "",
     }

@@ -41,7 +41,7 @@ class Replay:
 
 def search_settings(retriever: Retriever, documents: Collection[str] | None = None) -> dict[str, Value]:
     """The settings that decide a ranking, for `Log.start`: with them `replay` can run the search again."""
-    from provenance.retrieval.search import DEPTH, RRF_K
+    from provenance.retrieval.search import DENSE_WEIGHT, DEPTH
 
     settings, store = retriever.settings, retriever.store
     hnsw = settings.provenance_search == "hnsw" and store.dialect == "postgresql"
@@ -49,7 +49,7 @@ def search_settings(retriever: Retriever, documents: Collection[str] | None = No
         "search": "hnsw" if hnsw else "exact",
         "ef_search": settings.provenance_ef_search if hnsw else None,
         "depth": DEPTH,
-        "rrf_k": RRF_K,
+        "dense_weight": DENSE_WEIGHT,
         "candidates": settings.provenance_candidates,
         "top_k": settings.provenance_top_k,
         "engine": store.dialect,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from provenance.retrieval.reranker import Reranker
     from provenance.store import Store
 
-RRF_K = 60
-"""The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+DENSE_WEIGHT = 0.7
+"""How much the cosine counts in the fusion; BM25 counts the rest."""
 
 DEPTH = 100
 """How many passages each of the two searches returns to the fusion."""
@@ -70,12 +70,25 @@ class Retriever:
 
 
 def fuse(lexical: Sequence[tuple[str, float]], dense: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Reciprocal rank fusion of two ranked lists, best first; ties keep the dense order."""
-    scores: dict[str, float] = {}
-    for hits in (dense, lexical):
-        for rank, (id, _) in enumerate(hits, start=1):
-            scores[id] = scores.get(id, 0.0) + 1.0 / (RRF_K + rank)
+    """A weighted sum of two ranked lists' scores, each over its best, in 0..1, best first; ties keep the dense order.
+
+    Scores and not ranks, so that a search that hardly tells its hits apart hardly moves the other's
+    (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023). A passage
+    that a full list left out counts as that list's last; one that holds no word of the question counts 0.
+    """
+    cosines, words = _over_best(dense), _over_best(lexical)
+    last_cosine = min(cosines.values(), default=0.0)
+    last_words = min(words.values(), default=0.0) if len(words) >= DEPTH else 0.0
+    scores = {
+        id: DENSE_WEIGHT * cosines.get(id, last_cosine) + (1 - DENSE_WEIGHT) * words.get(id, last_words)
+        for id in (*cosines, *words)
+    }
     return sorted(scores.items(), key=lambda item: -item[1])
+
+
+def _over_best(hits: Sequence[tuple[str, float]]) -> dict[str, float]:
+    best = max((score for _, score in hits), default=0.0)
+    return {id: max(score, 0.0) / best if best > 0 else 0.0 for id, score in hits}
 
 
 def rerank(

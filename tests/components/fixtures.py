@@ -65,10 +65,10 @@ def prompt(sources: tuple[Source, ...], question: str) -> Prompt:
 def turn() -> Turn:
     """The northern ferry: the decisive notice is short and ranked seventh."""
     passages = [passage(i, *t) for i, t in enumerate(TEXTS, start=1)]
-    ranks, rrf = (1, 7, 2, 3, 5), (0.0331, 0.0214, 0.0308, 0.029, 0.024)
+    ranks, fused = (1, 7, 2, 3, 5), (0.0331, 0.0214, 0.0308, 0.029, 0.024)
     sent = [
         Candidate(p, Stage(r, 9.1 - r), Stage(r, 0.7 - r / 50), Stage(r, s), Stage(n, 0.9 - n / 10), sent=n)
-        for n, (p, r, s) in enumerate(zip(passages, ranks, rrf, strict=True), start=1)
+        for n, (p, r, s) in enumerate(zip(passages, ranks, fused, strict=True), start=1)
     ]
     others = [
         Candidate(

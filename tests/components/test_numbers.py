@@ -51,7 +51,7 @@ def test_an_uncited_source_has_no_length_share() -> None:
 def test_one_card_carries_three_different_numbers() -> None:
     card = cards_by_number(turn(), turn().attribution("attention-heads", False))[2]
     assert card.retrieval.score == 0.0214
-    assert card.retrieval.scale == "rrf"
+    assert card.retrieval.scale == "fused"
     assert card.provenance.text == "61\u00a0%"
     assert card.length is not None
     assert card.length.percentage == pytest.approx(17.58, abs=0.01)
