@@ -76,7 +76,9 @@ def _compare(turn: Turn, key: str) -> None:
         block(el("p", f"No provenance for this turn: {why}.", cls="warn"))
         return
     place = st.container()
-    turn = _ensure(turn, [n for n in able if n in QUICK], query, place, key)
+    ready = session.calibration_words() is not None
+    quick = [n for n in able if n in QUICK and (ready or n != "attention-heads")]  # calibrating takes a minute
+    turn = _ensure(turn, quick, query, place, key)
     missing = [n for n in able if turn.attribution(n, query) is None]
     if missing:
         costs = {s.name: s.cost for s in statuses}

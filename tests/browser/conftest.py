@@ -9,18 +9,17 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from writing import LAST_CROSSING, QUESTION, two_columns
+
+from tests.browser.driving import PATIENCE, App, Shared, Visit, add, answered, ask, go, settled
+from tests.browser.writing import LAST_CROSSING, QUESTION, two_columns
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 180_000
-"""Milliseconds for what the models do; a page of the app itself gets Playwright's own patience."""
 
 expect.set_options(timeout=20_000)
 
@@ -40,14 +39,6 @@ def browser_type_launch_args() -> dict[str, Any]:
             pytest.fail(said)
         pytest.skip(said)
     return {"executable_path": found, "args": ["--no-sandbox", "--disable-dev-shm-usage"]}
-
-
-@dataclass(frozen=True)
-class App:
-    """The running app: its address and the hosts that its pages asked for."""
-
-    url: str
-    hosts: set[str]
 
 
 @pytest.fixture(scope="session")
@@ -84,9 +75,6 @@ def _wait(url: str, process: subprocess.Popen[bytes], output: Path) -> None:
     pytest.fail("The app did not start within a minute.")
 
 
-Visit = Callable[..., Page]
-
-
 @pytest.fixture(scope="session")
 def visit(app: App, browser: Browser) -> Iterator[Visit]:
     """Open an address of the app in a context of its own; every host that it asks for is noted."""
@@ -109,46 +97,6 @@ def visit(app: App, browser: Browser) -> Iterator[Visit]:
 def _note(app: App, url: str) -> None:
     if not url.startswith(("data:", "blob:", "about:")):
         app.hosts.add(url.split("/")[2].rsplit(":", 1)[0])
-
-
-def settled(page: Page) -> None:
-    """Wait until the script of the page has run to its end."""
-    expect(page.locator(".st-key-rail")).to_be_visible(timeout=60_000)
-    expect(page.locator('.stApp[data-test-script-state="notRunning"]')).to_be_visible(timeout=PATIENCE)
-
-
-def go(page: Page, name: str) -> None:
-    """Follow a link of the sidebar; the session stays."""
-    page.locator(".st-key-rail").get_by_role("link", name=name, exact=True).click()
-    expect(page).to_have_title(f"{name} · Receipts")
-    settled(page)
-
-
-def ask(page: Page, question: str) -> None:
-    """Send a question; does not wait for the answer."""
-    box = page.get_by_test_id("stChatInputTextArea")
-    box.fill(question)
-    box.press("Enter")
-
-
-def answered(page: Page) -> None:
-    """Wait for the receipt of the question that was asked."""
-    expect(page.locator(".answer .sentence").first).to_be_visible(timeout=PATIENCE)
-    settled(page)
-
-
-def add(page: Page, name: str, data: bytes, kind: str = "application/pdf") -> None:
-    """Upload a file on the Documents screen."""
-    page.locator('input[type="file"]').first.set_input_files({"name": name, "mimeType": kind, "buffer": data})
-
-
-@dataclass(frozen=True)
-class Shared:
-    """The page with one answered turn on it, the turn's number, and its answer as shown."""
-
-    page: Page
-    turn: int
-    answer: str
 
 
 @pytest.fixture(scope="session")

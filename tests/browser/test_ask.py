@@ -7,10 +7,11 @@ from io import BytesIO
 
 import pypdfium2
 import pytest
-from conftest import PATIENCE, Shared, Visit, answered, ask, go, settled
 from PIL import Image, ImageChops
 from playwright.sync_api import Page, expect
-from writing import LAST_CROSSING, two_columns
+
+from tests.browser.driving import PATIENCE, Shared, Visit, answered, ask, go, settled
+from tests.browser.writing import LAST_CROSSING, two_columns
 
 
 def figures(page: Page) -> dict[str, str]:
@@ -28,7 +29,7 @@ def choose(page: Page, method: str) -> None:
 
 def test_one_card_shows_retrieval_provenance_and_length_share(shared: Shared) -> None:
     found = figures(shared.page)
-    assert re.fullmatch(r"0\.\d+\srrf", found["Retrieval"])
+    assert re.fullmatch(r"[01](\.\d+)?\sfused", found["Retrieval"])
     assert re.fullmatch(r"\d+\s%", found["Provenance"])
     assert re.fullmatch(r"\d+\.\d\d\s%", found["Length share"])
     assert len(set(found.values())) == 3
@@ -40,7 +41,7 @@ def test_switching_the_method_changes_the_provenance_and_keeps_the_answer(shared
     after = figures(shared.page)
     assert after["Provenance"] != before["Provenance"]
     assert "cosine" in after["Provenance"] or "similarity" in after["Provenance"]
-    assert after["Retrieval"].endswith("rrf")
+    assert after["Retrieval"].endswith("fused")
     assert shared.page.locator(".answer").inner_text() == shared.answer
     choose(shared.page, "Leave one out")
     assert figures(shared.page) == before
