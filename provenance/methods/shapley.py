@@ -129,7 +129,7 @@ class Shapley(Method):
             return unmeasured(self.name, case, include_query, began, str(error))
         return Attribution(
             self.name,
-            tuple(float(score) for score in scores),
+            tuple(float(score) + 0.0 for score in scores),
             include_query,
             time.perf_counter() - began,
             notes=_group_notes(case.passages),
