@@ -29,6 +29,7 @@ Array = npt.NDArray[np.float64]
 WEIGHTS = Path(__file__).parent / "support.json"
 FEATURES = ("content", "copied", "fresh", "numbers", "in one sentence", "question", "cosine", "cosine lead")
 WORDING_FEATURES = FEATURES[:6]
+_NUMBERS = FEATURES.index("numbers")
 
 _SHORT = 3  # content words; a shorter answer says nothing without its question
 # A single line break inside running text is layout; before a list item it is not.
@@ -72,11 +73,15 @@ def weights(with_meaning: bool) -> Weights:
 
 
 def support(sentences: Sequence[str], passages: Sequence[str], question: str, embedder: Embedder | None) -> Support:
-    """Compare every sentence with every passage. Without an embedder by wording alone."""
+    """Compare every sentence with every passage. Without an embedder by wording alone.
+
+    A passage that holds none of a sentence's numbers does not support it, however alike the words are.
+    """
     spans = tuple(passage_sentences(passage) for passage in passages)
     figures, closeness = pair_figures(sentences, passages, spans, question, embedder)
     chosen = weights(embedder is not None)
-    return Support(chosen.probability(figures), chosen.least, spans, closeness)
+    probability = np.where(figures[..., _NUMBERS] > 0, chosen.probability(figures), 0.0)
+    return Support(probability, chosen.least, spans, closeness)
 
 
 def passage_sentences(passage: str) -> tuple[Span, ...]:
