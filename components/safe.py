@@ -74,7 +74,10 @@ def el(tag: str, *children: object, **attributes: object) -> Safe:
             raise ValueError(f"{name!r} is not an attribute the app writes.")
         if name == "href" and not str(value).startswith(("#", "?", "/")):
             raise ValueError("A link of the app stays in the app.")
-        text = "" if value is True else str(value)
+        if value is True:
+            written.append(f" {name}")
+            continue
+        text = str(value)
         if name == "style" and re.search(r"url|expression|[<>@\\]", text):
             raise ValueError("A style may not fetch anything.")
         written.append(f' {name}="{html.escape(clean(text), quote=True)}"')

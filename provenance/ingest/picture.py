@@ -175,12 +175,27 @@ def _mark(page: Any, size: tuple[int, int], highlights: Sequence[str]) -> tuple[
         pairs = list(_glyphs(page, text, *size))
     if not pairs:
         return [], "There is no text on this page, so nothing can be marked."
-    printed = "".join(char for char, _ in pairs)
     boxes: list[Rect] = []
     for highlight in highlights:
-        for start, stop in locate(printed, highlight):
-            boxes += merge([glyph for _, glyph in pairs[start:stop]])
+        boxes += _boxes(pairs, highlight) or _boxes(_last_line_first(pairs), highlight)
     return boxes, None if boxes else NOT_FOUND
+
+
+def _boxes(pairs: Sequence[tuple[str, Glyph]], highlight: str) -> list[Rect]:
+    printed = "".join(char for char, _ in pairs)
+    return [
+        box for start, stop in locate(printed, highlight) for box in merge([glyph for _, glyph in pairs[start:stop]])
+    ]
+
+
+def _last_line_first(pairs: Sequence[tuple[str, Glyph]]) -> list[tuple[str, Glyph]]:
+    """The letters with their lines in the opposite order: pdfium reads a page turned by 90° from its last line up."""
+    lines: list[list[tuple[str, Glyph]]] = []
+    for char, glyph in pairs:
+        if not (lines and _continues(lines[-1][-1][1].box, glyph)):
+            lines.append([])
+        lines[-1].append((char, glyph))
+    return [pair for line in reversed(lines) for pair in line]
 
 
 def main() -> int:
