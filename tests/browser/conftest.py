@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.driving import PATIENCE, App, Shared, Visit, add, answered, ask, go, settled
-from tests.browser.writing import LAST_CROSSING, QUESTION, two_columns
+from tests.browser.writing import LAST_CROSSING, MENU, QUESTION, two_columns
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,7 +58,7 @@ def app(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
         try:
             url = f"http://localhost:{port}"
             _wait(url, process, folder / "output")
-            yield App(url, set())
+            yield App(url, folder, set())
         finally:
             process.terminate()
             process.wait(20)
@@ -96,23 +96,26 @@ def visit(app: App, browser: Browser) -> Iterator[Visit]:
 
 
 def _note(app: App, url: str) -> None:
-    if not url.startswith(("data:", "blob:", "about:")):
+    if not url.startswith(("data:", "blob:", "about:", "file:")):
         app.hosts.add(url.split("/")[2].rsplit(":", 1)[0])
 
 
 @pytest.fixture(scope="session")
-def shared(visit: Visit) -> Shared:
-    """Samples loaded, a two-column PDF uploaded, one question answered from it."""
+def shared(app: App, visit: Visit) -> Shared:
+    """A two-column PDF and a menu uploaded, one question answered from them, and then the samples read."""
     page = visit()
-    page.get_by_role("button", name="Load the sample documents").click()
-    expect(page.get_by_role("radiogroup", name="Try one of these")).to_be_visible(timeout=PATIENCE)
     go(page, "Documents")
-    add(page, "harbour.pdf", two_columns())
-    expect(page.locator(".steps li", has_text="harbour.pdf")).to_contain_text(re.compile(r"passages? in"), timeout=PATIENCE)
+    for name, data, kind in (("harbour.pdf", two_columns(), "application/pdf"), ("menu.txt", MENU, "text/plain")):
+        add(page, name, data, kind)
+        step = page.locator(".steps li", has_text=name)
+        expect(step).to_contain_text(re.compile(r"passages? in"), timeout=PATIENCE)
+        settled(page)
     go(page, "Ask")
     ask(page, QUESTION)
     answered(page)
     logged = page.locator(".strip").inner_text().split("#")[-1]
     answer = page.locator(".answer").inner_text()
     assert LAST_CROSSING.split()[0] in answer
+    environment = {**os.environ, "provenance_home": str(app.home)}
+    subprocess.run([sys.executable, "-m", "provenance", "ingest", "samples"], cwd=ROOT, env=environment, check=True)
     return Shared(page, int(logged), answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
@@ -15,9 +16,10 @@ Visit = Callable[..., Page]
 
 @dataclass(frozen=True)
 class App:
-    """The running app: its address and the hosts that its pages asked for."""
+    """The running app: its address, its home, and the hosts that its pages asked for."""
 
     url: str
+    home: Path
     hosts: set[str]
 
 

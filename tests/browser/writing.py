@@ -20,6 +20,10 @@ RIGHT = (
     "The landing stage was built of larch in 1931 and has been mended many times. The new one is of oak and stands "
     "two metres further out, where the water is deeper.",
 )
+MENU = (
+    "Menu of the harbour café. A pot of tea costs two pounds and a bun costs one. Soup is made every day but Monday. "
+    "The café opens when the first boat comes in and closes when the last one has left."
+).encode()
 HOSTILE = (
     '<img src="http://x.test/a.png" onerror="window.hit = 1">',
     "![s](http://x.test/?q=1)",

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def page() -> AppTest:
-    """The page, not run yet."""
-    return AppTest.from_file(str(ROOT / "pages" / "documents.py"), default_timeout=120)
+    """The page as it is reached from Ask, not run yet."""
+    return AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run().switch_page("pages/documents.py")
 
 
 def words(at: AppTest) -> str:
