@@ -102,9 +102,9 @@ def _verified() -> None:
     if found is None:
         return
     if found.ok:
-        head = f" The head is {found.head}: keep it elsewhere, and a cut-off end can be told." if found.head else ""
+        head = f"The head is {found.head}: keep it elsewhere, and a cut-off end can be told." if found.head else ""
         st.success(
-            f"{words.count(found.rows, 'row')} verified, the chain is intact.{label(head, None)}",
+            f"{words.count(found.rows, 'row')} verified, the chain is intact. {label(head, None)}",
             icon=":material/verified:",
         )
     else:

@@ -305,6 +305,10 @@ def _triage(options: argparse.Namespace) -> int:
         _show(f"{found.stop}: {found.detail}")
         if found.setting:
             _show(f"What moves it: {found.setting}")
+        for name in ("lexical", "dense", "fused"):
+            share = getattr(figures, name)
+            if share is not None:
+                _show(f"recall@{figures.at}, {name}: {share:.2f}, lost {1 - share:.2f} (n = {figures.n})")
     return 0
 
 
