@@ -7,15 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from components.samples import FOLDER, files
 from provenance.engine import Engine
 from provenance.retrieval.search import Retriever
 from provenance.settings import load_settings
-
-FOLDER = Path(__file__).parents[1] / "samples"
-SUFFIXES = {".pdf", ".md", ".txt"}
 
 
 def sample_questions() -> list[dict[str, Any]]:
@@ -30,9 +27,8 @@ def sample_engine() -> Iterator[Engine]:
     with tempfile.TemporaryDirectory(prefix="receipts-samples-") as scratch:
         engine = Engine(replace(load_settings(), database_url=f"sqlite:///{scratch}/samples.sqlite3"))
         try:
-            for path in sorted(FOLDER.iterdir()):
-                if path.suffix in SUFFIXES:
-                    engine.add(path.name, path.read_bytes())
+            for name, data in files():
+                engine.add(name, data)
             yield engine
         finally:
             engine.store.close()

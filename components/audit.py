@@ -136,7 +136,7 @@ def _downloads() -> None:
 def _jsonl(log: Any) -> str:
     from provenance.log.export import export_jsonl
 
-    return "".join(line if line.endswith("\n") else line + "\n" for line in export_jsonl(log))
+    return "".join(export_jsonl(log))
 
 
 def _csv(log: Any) -> str:
@@ -286,7 +286,7 @@ def _lost(turn: Turn) -> None:
                     turn,
                     expected.strip(),
                     engine.store,
-                    session.retriever(),
+                    engine.retriever(),
                     method=None if session.method() == "off" else session.method(),
                     include_query=session.include_query(),
                 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -131,14 +131,6 @@ def failed(error: BaseException, what: str) -> None:
         st.code("".join(traceback.format_exception(error)), language=None)
 
 
-def retriever() -> Any:
-    """The search as it is set now, for looking up where a passage stands."""
-    from provenance.retrieval.search import Retriever
-
-    parts = engine().parts
-    return Retriever(parts.store, parts.embedder(), parts.search_reranker()[0], parts.settings)
-
-
 def model_words() -> tuple[str, str]:
     """The writer's name and where it runs."""
     settings = engine().settings
@@ -158,5 +150,4 @@ def device() -> str:
 
 def calibration_words() -> str | None:
     """What calibration found for the loaded model, or None where it was not measured."""
-    said = getattr(engine(), "calibration_words", None)
-    return said() if said is not None else None
+    return engine().calibration_words()

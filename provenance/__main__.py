@@ -19,6 +19,7 @@ from provenance.settings import METHOD_NAMES, load_settings
 
 if TYPE_CHECKING:
     from provenance.engine import Engine
+    from provenance.records import Turn
 
 SUFFIXES = (".pdf", ".txt", ".md", ".markdown")
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -234,9 +235,7 @@ def _log_show(options: argparse.Namespace) -> int:
     from provenance.output import turn_json, turn_text
 
     engine = _engine()
-    turn = engine.turn(options.id)
-    if turn is None:
-        raise ProvenanceError(f"There is no turn {options.id} in the log.")
+    turn = _logged(engine, options.id)
     events = [asdict(event) for event in engine.log.events(options.id)]
     method, include_query = str(turn.settings.get("method", "off")), bool(turn.settings.get("include_query"))
     replayed: dict[str, Any] | None = None
@@ -256,6 +255,13 @@ def _log_show(options: argparse.Namespace) -> int:
         for item in replayed["differences"]:
             _show(f"  {item['what']}: recorded {item['recorded']}, now {item['now']}")
     return 0
+
+
+def _logged(engine: Engine, turn_id: int) -> Turn:
+    turn = engine.turn(turn_id)
+    if turn is None:
+        raise ProvenanceError(f"There is no turn {turn_id} in the log.")
+    return turn
 
 
 def _log_verify(options: argparse.Namespace) -> int:
@@ -292,9 +298,7 @@ def _triage(options: argparse.Namespace) -> int:
     from provenance.log.triage import mark, recall, triage
 
     engine = _engine()
-    turn = engine.turn(options.id)
-    if turn is None:
-        raise ProvenanceError(f"There is no turn {options.id} in the log.")
+    turn = _logged(engine, options.id)
     found = triage(turn, options.expect, engine.store, engine.retriever())
     if options.mark:
         mark(engine.log, options.id, options.expect, found)

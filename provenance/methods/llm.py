@@ -13,9 +13,8 @@ import numpy as np
 from provenance.errors import ProvenanceError, Unavailable
 from provenance.generation.models import LanguageModel
 from provenance.methods.base import Case, Method, Progress, Resources, Scale, silent
-from provenance.methods.thread import unmeasured, writer_reason
+from provenance.methods.thread import settings_of, unmeasured, writer_reason
 from provenance.records import Attribution, MethodKind
-from provenance.settings import Settings
 
 DIGITS = "012345"
 _SCORE = re.compile(r"\s*(?:score\s*:\s*)?([0-5])\s*\.?\s*", re.IGNORECASE)
@@ -154,6 +153,6 @@ class LlmScore(Method):
 
 def _complete(resources: Resources) -> Complete | None:
     """How to ask the remote writer, where there is one."""
-    settings = getattr(resources, "settings", None)
-    remote = isinstance(settings, Settings) and settings.provenance_endpoint is not None
+    settings = settings_of(resources)
+    remote = settings is not None and settings.provenance_endpoint is not None
     return getattr(resources, "complete", None) if remote else None

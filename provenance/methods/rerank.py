@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from provenance.errors import ProvenanceError
 from provenance.methods.base import Case, Method, Progress, Resources, Scale, silent
-from provenance.methods.thread import unmeasured
+from provenance.methods.thread import settings_of, unmeasured
 from provenance.records import Attribution, MethodKind
-from provenance.settings import Settings
 
 
 class Rerank(Method):
@@ -26,8 +25,8 @@ class Rerank(Method):
         """Why no reranker can be had here, or None; no weights are loaded."""
         from provenance.retrieval.reranker import load_reranker
 
-        settings = getattr(resources, "settings", None)
-        if not isinstance(settings, Settings):
+        settings = settings_of(resources)
+        if settings is None:
             return None
         try:
             load_reranker(settings)

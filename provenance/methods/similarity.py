@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from provenance.errors import ProvenanceError
 from provenance.methods.base import Case, Method, Progress, Resources, Scale, silent
-from provenance.methods.thread import unmeasured
+from provenance.methods.thread import settings_of, unmeasured
 from provenance.records import Attribution, MethodKind
-from provenance.settings import Settings
 
 if TYPE_CHECKING:
     from provenance.retrieval.embedder import Embedder
@@ -57,8 +56,8 @@ class Similarity(Method):
         """Why there is no embedder here, or None. A hub model that was never fetched counts as available."""
         from provenance.retrieval.embedder import packaged_embedder_missing
 
-        settings = getattr(resources, "settings", None)
-        if isinstance(settings, Settings) and settings.provenance_similarity_llm is None:
+        settings = settings_of(resources)
+        if settings is not None and settings.provenance_similarity_llm is None:
             return packaged_embedder_missing()
         return None
 

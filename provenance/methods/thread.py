@@ -103,11 +103,16 @@ def unmeasured(method: str, case: Case, include_query: bool, began: float, reaso
 
 def writer_reason(resources: Resources) -> str | None:
     """Why the local writer cannot be had, or None; nothing is loaded."""
-    settings = getattr(resources, "settings", None)
-    return writer_unavailable(settings) if isinstance(settings, Settings) else None
+    settings = settings_of(resources)
+    return writer_unavailable(settings) if settings else None
+
+
+def settings_of(resources: Resources) -> Settings | None:
+    """The settings that the resources were made from, where they have any."""
+    found = getattr(resources, "settings", None)
+    return found if isinstance(found, Settings) else None
 
 
 def state_folder(resources: Resources) -> Path:
     """Where calibrations are kept: `provenance_home` of the resources' settings, else the default one."""
-    settings = getattr(resources, "settings", None)
-    return (settings if isinstance(settings, Settings) else Settings()).provenance_home
+    return (settings_of(resources) or Settings()).provenance_home
