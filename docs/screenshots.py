@@ -22,7 +22,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 HERE = Path(__file__).parent
-QUESTION = "When does the last evening sailing leave Port Ellary?"
+QUESTION = "How much money does the reserve fund hold?"
 PATIENCE = 300_000
 LARGEST = 150_000
 
