@@ -11,6 +11,7 @@ from components.document_card import metric
 from components.palette import source_variable
 from components.receipt import block
 from components.safe import Safe, el, join
+from provenance.retrieval.search import DENSE_WEIGHT
 
 LENGTHS = (9588, 4845, 1741)
 """The worked example: characters of three cited passages as sent."""
@@ -64,7 +65,7 @@ def _retrieval() -> None:
             el(
                 "p",
                 "The raw score, with the name of its scale: BM25 for words, cosine for meaning, fused for both "
-                "(0.7 · cosine + 0.3 · BM25, each over its best). "
+                f"({DENSE_WEIGHT:.1f} · cosine + {1 - DENSE_WEIGHT:.1f} · BM25, each over its best). "
                 "The bar compares with the best candidate of the same question.",
                 cls="soft small",
             ),
