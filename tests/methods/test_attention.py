@@ -14,7 +14,7 @@ from provenance.methods.attention import Attention, compute_attention, last_atte
 from provenance.methods.base import Case
 from provenance.methods.readout import read_answer
 from provenance.records import Span
-from tests.methods.models import FAMILIES, default_model, tiny_model
+from tests.methods.tiny_models import FAMILIES, default_model, tiny_model
 
 QUESTION = "Who owns the mill?"
 PASSAGES = [
@@ -88,7 +88,7 @@ def check(lm: LanguageModel, thread: str, passages: list[str], include_query: bo
 @pytest.mark.parametrize("include_query", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_compute_attention_equals_the_textbook_computation(family: str, include_query: bool) -> None:
-    check(tiny_model(family), thread_of(PASSAGES), PASSAGES, include_query)
+    check(tiny_model(family, word_pieces=True), thread_of(PASSAGES), PASSAGES, include_query)
 
 
 @pytest.mark.parametrize("include_query", [False, True])
@@ -101,12 +101,12 @@ def test_the_default_model_gives_the_textbook_scores(include_query: bool) -> Non
 @pytest.mark.parametrize("include_query", [False, True])
 def test_passages_after_the_question_look_back_at_it(include_query: bool) -> None:
     thread = f"Question: {QUESTION}\n\n" + "\n\n".join(PASSAGES) + f"\n\nAnswer: {ANSWER}"
-    check(tiny_model("llama"), thread, PASSAGES, include_query)
+    check(tiny_model("llama", word_pieces=True), thread, PASSAGES, include_query)
 
 
 def test_an_answer_quoted_from_a_passage_is_found_at_the_end() -> None:
     answer = "Its owner is Ines Brandt, who bought it in 1974."
-    check(tiny_model("llama"), thread_of(PASSAGES, answer=answer), PASSAGES, False, answer)
+    check(tiny_model("llama", word_pieces=True), thread_of(PASSAGES, answer=answer), PASSAGES, False, answer)
     _, _, said = locate(thread_of(PASSAGES, answer=answer), QUESTION, PASSAGES, answer)
     assert said.start > thread_of(PASSAGES, answer=answer).index("Answer:")
 
@@ -116,13 +116,13 @@ def test_identical_passages_keep_their_own_places() -> None:
     thread = thread_of(passages)
     spans, _, _ = locate(thread, QUESTION, passages, ANSWER)
     assert len({span.start for span in spans}) == 3
-    check(tiny_model("llama"), thread, passages, True)
+    check(tiny_model("llama", word_pieces=True), thread, passages, True)
 
 
 def test_parts_that_share_a_token_at_their_border_are_measured() -> None:
     passages = ["owner", "ship of the mil", "l and the mills"]
     thread = "".join(passages) + f"{QUESTION}{ANSWER}"
-    check(tiny_model("llama"), thread, passages, True)
+    check(tiny_model("llama", word_pieces=True), thread, passages, True)
 
 
 def test_a_question_quoted_in_a_passage_is_found_outside_it() -> None:
@@ -148,18 +148,18 @@ def test_a_passage_trimmed_by_the_template_is_still_found() -> None:
     ],
 )
 def test_a_part_that_is_not_there_is_a_named_error(query: str, context: list[str], answer: str) -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     with pytest.raises(SpanNotFound):
         compute_attention(lm.model, lm.tokenizer, thread_of(PASSAGES), query, context, answer)
 
 
 def test_no_passages_give_no_scores() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     assert compute_attention(lm.model, lm.tokenizer, thread_of([]), QUESTION, [], ANSWER) == []
 
 
 def test_one_passage_with_braces_gets_one_score() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     passages = ["A {brace} and {{two}} more."]
     scores = compute_attention(lm.model, lm.tokenizer, thread_of(passages), QUESTION, passages, ANSWER)
     assert scores is not None
@@ -168,7 +168,7 @@ def test_one_passage_with_braces_gets_one_score() -> None:
 
 
 def test_a_passage_beyond_the_window_of_the_last_layer_scores_zero() -> None:
-    lm = tiny_model("mistral")
+    lm = tiny_model("mistral", word_pieces=True)
     passages = [PASSAGES[0], PASSAGES[1] * 6]
     scores = compute_attention(lm.model, lm.tokenizer, thread_of(passages), QUESTION, passages, ANSWER)
     assert scores is not None
@@ -176,7 +176,7 @@ def test_a_passage_beyond_the_window_of_the_last_layer_scores_zero() -> None:
 
 
 def test_a_tokenizer_without_offsets_is_named() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     with pytest.raises(Unavailable):
         compute_attention(lm.model, object(), thread_of(PASSAGES), QUESTION, PASSAGES, ANSWER)
 
@@ -211,7 +211,7 @@ def case_of(passages: list[str], answer: str = ANSWER, **more: Any) -> Case:
 
 
 def test_the_method_agrees_with_the_public_function() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt = build_prompt(lm, QUESTION, pasted_passages([("", text) for text in PASSAGES]))
     for include_query in (False, True):
         scores = Attention().score(case_of(PASSAGES), Loaded(lm), include_query=include_query).scores
@@ -222,7 +222,7 @@ def test_the_method_agrees_with_the_public_function() -> None:
 
 
 def test_a_live_answer_is_scored_from_what_was_read_while_decoding() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt = build_prompt(lm, QUESTION, pasted_passages([("", text) for text in PASSAGES]))
     ids = tuple(lm.tokenizer(ANSWER, add_special_tokens=False)["input_ids"])
     readout = read_answer(lm, prompt, ids)
@@ -243,19 +243,19 @@ def test_a_live_answer_is_scored_from_what_was_read_while_decoding() -> None:
 
 
 def test_an_empty_answer_is_none_with_a_reason() -> None:
-    found = Attention().score(case_of(PASSAGES, answer="  "), Loaded(tiny_model("llama")))
+    found = Attention().score(case_of(PASSAGES, answer="  "), Loaded(tiny_model("llama", word_pieces=True)))
     assert found.scores == (None, None, None)
     assert found.reason
 
 
 def test_a_thread_too_long_for_the_model_is_none_with_a_reason() -> None:
-    found = Attention().score(case_of(["word " * 1200]), Loaded(tiny_model("llama")))
+    found = Attention().score(case_of(["word " * 2400]), Loaded(tiny_model("llama", word_pieces=True)))
     assert found.scores == (None,)
     assert "tokens" in (found.reason or "")
 
 
 def test_no_passages_need_no_model() -> None:
-    resources = Loaded(tiny_model("llama"))
+    resources = Loaded(tiny_model("llama", word_pieces=True))
     assert Attention().score(case_of([]), resources).scores == ()
     assert resources.asked == 0
 

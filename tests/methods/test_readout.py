@@ -11,7 +11,7 @@ from provenance.generation.models import LanguageModel
 from provenance.generation.prompt import build_prompt, pasted_passages
 from provenance.methods.readout import Layout, Readout, read_answer, read_attention, read_model
 from provenance.records import Prompt, Span
-from tests.methods.models import FAMILIES, default_model, tiny_model
+from tests.methods.tiny_models import FAMILIES, default_model, tiny_model
 
 DOCUMENTS = [
     ("Bridge", "The old bridge over the Vell was opened in 1931 and is painted green."),
@@ -52,7 +52,7 @@ def expected_heads(weights: np.ndarray, prompt: Prompt, answer: int) -> np.ndarr
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_teacher_forced_readout_equals_eager_attention(family: str) -> None:
-    lm = tiny_model(family)
+    lm = tiny_model(family, word_pieces=True)
     prompt, ids = thread_of(lm)
     readout = read_answer(lm, prompt, ids)
     weights = textbook(lm, [*prompt.token_ids, *ids])
@@ -66,7 +66,7 @@ def test_a_teacher_forced_readout_equals_eager_attention(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_attention_read_while_decoding_equals_the_teacher_forced_readout(family: str) -> None:
-    lm = tiny_model(family)
+    lm = tiny_model(family, word_pieces=True)
     prompt, ids = thread_of(lm)
     ids = ids * 14  # longer than one batch of set-aside queries
     forced, decoded = read_answer(lm, prompt, ids), decode(lm, prompt, ids)
@@ -84,7 +84,7 @@ def test_the_default_model_reads_the_same_while_decoding_as_in_one_pass() -> Non
 
 def test_the_model_computes_the_same_output_while_it_is_read() -> None:
     for family in ("llama", "gemma2", "gpt_oss"):
-        lm = tiny_model(family)
+        lm = tiny_model(family, word_pieces=True)
         prompt, ids = thread_of(lm)
         tokens = torch.tensor([[*prompt.token_ids, *ids]])
         with torch.inference_mode():
@@ -95,7 +95,7 @@ def test_the_model_computes_the_same_output_while_it_is_read() -> None:
 
 
 def test_kept_heads_give_the_attention_on_every_prompt_token_in_the_order_asked_for() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt, ids = thread_of(lm)
     kept = ((3, 1), (0, 2), (3, 0))
     readout = read_answer(lm, prompt, ids, keep=kept)
@@ -111,7 +111,7 @@ def test_kept_heads_give_the_attention_on_every_prompt_token_in_the_order_asked_
 
 
 def test_an_answer_cut_off_at_its_length_lacks_only_the_row_of_its_last_token() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt, ids = thread_of(lm)
     with torch.inference_mode(), read_attention(lm, prompt) as reader:
         output = lm.model(torch.tensor([prompt.token_ids]), use_cache=True)
@@ -123,7 +123,7 @@ def test_an_answer_cut_off_at_its_length_lacks_only_the_row_of_its_last_token() 
 
 
 def test_a_reused_cache_is_read_from_where_it_ends() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt, ids = thread_of(lm)
     held = prompt.block_tokens[-1].stop
     with torch.inference_mode():
@@ -135,18 +135,18 @@ def test_a_reused_cache_is_read_from_where_it_ends() -> None:
 
 
 def test_the_attention_implementation_is_put_back_even_after_an_error() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt, _ = thread_of(lm)
     with pytest.raises(RuntimeError), read_attention(lm, prompt):
         raise RuntimeError
-    assert lm.model.config._attn_implementation == "eager"
+    assert lm.model.config._attn_implementation == "sdpa"
     with read_attention(lm, prompt), read_attention(lm, prompt):
-        assert lm.model.config._attn_implementation != "eager"
-    assert lm.model.config._attn_implementation == "eager"
+        assert lm.model.config._attn_implementation != "sdpa"
+    assert lm.model.config._attn_implementation == "sdpa"
 
 
 def test_an_abandoned_generator_stops_reading() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt, _ = thread_of(lm)
 
     def reading():
@@ -157,11 +157,11 @@ def test_an_abandoned_generator_stops_reading() -> None:
     next(generator)
     del generator
     gc.collect()
-    assert lm.model.config._attn_implementation == "eager"
+    assert lm.model.config._attn_implementation == "sdpa"
 
 
 def test_another_model_is_not_read() -> None:
-    lm, other = tiny_model("llama"), tiny_model("qwen3")
+    lm, other = tiny_model("llama", word_pieces=True), tiny_model("qwen3", word_pieces=True)
     prompt, ids = thread_of(lm)
     with torch.inference_mode(), read_attention(lm, prompt) as reader:
         other.model(torch.tensor([[*prompt.token_ids, *ids]]))
@@ -170,14 +170,14 @@ def test_another_model_is_not_read() -> None:
 
 
 def test_a_batch_is_refused() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt, _ = thread_of(lm)
     with pytest.raises(ValueError, match="one thread at a time"), read_attention(lm, prompt):
         lm.model(torch.tensor([prompt.token_ids, prompt.token_ids]))
 
 
 def test_only_the_wanted_layer_and_rows_are_kept() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt, ids = thread_of(lm)
     layout = Layout.of(prompt)
     with torch.inference_mode(), read_model(lm.model, layout, layers=[3], extra_rows=[Span(4, 6)]) as reader:
@@ -191,7 +191,7 @@ def test_only_the_wanted_layer_and_rows_are_kept() -> None:
 
 
 def test_an_unread_part_is_an_error_not_a_zero() -> None:
-    lm = tiny_model("llama")
+    lm = tiny_model("llama", word_pieces=True)
     prompt, _ = thread_of(lm)
     readout = read_answer(lm, prompt, [])
     with pytest.raises(ValueError, match="No row"):
