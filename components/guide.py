@@ -113,7 +113,7 @@ def share_bar(scores: Sequence[float]) -> Safe:
     parts = numbers.shares(scores)
     segments, said = [], []
     for n, (score, part) in enumerate(zip(scores, parts, strict=True), start=1):
-        if score < 0:
+        if callouts.speaks_against(score):
             said.append(f"{n} speaks against the answer")
         if part:
             segments.append(
@@ -182,7 +182,8 @@ def _callouts() -> None:
         el(
             "p",
             "A line in words appears on a card where its numbers disagree. An even share is 1 ÷ the number of passages "
-            "sent: 20 % among five. The line appears only under methods of which a share is a fair view.",
+            f"sent: 20\u00a0% among five; for small and hardly at most {words.share(callouts.EVEN_AT_MOST)} counts. "
+            "The line appears only under methods of which a share is a fair view.",
         ),
         el("div", el("table", el("thead", head), el("tbody", *rows)), cls="scroll"),
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from components.callouts import Standing, callout
+from components.callouts import Standing, among, callout, speaks_against
 from components.words import count, ordinal, score, share
 from provenance.records import Attribution, Candidate, Document, LengthShare, Mark, MethodKind, Quote, Source, Turn
 
@@ -149,7 +149,7 @@ def provenance_of(index: int, attribution: Attribution | None, info: MethodInfo 
             None, scale_fraction(value, info, attribution.scores), f"{score(value)} {short_unit(info)}", raw, note=note
         )
     part = shares(attribution.scores)[index]
-    if value < 0:
+    if speaks_against(value):
         return Provenance(0.0 if part is not None else None, 0.0, "speaks against", raw, against=True, note=note)
     if part is None:
         return Provenance(None, 0.0, score(value), raw, "no source has a positive score", note=note)
@@ -177,6 +177,7 @@ def cards(
     cited = {c.n: c.by for c in reversed(turn.citations) if c.exists}
     found = [provenance_of(i, attribution, info, missing) for i in range(len(turn.sources))]
     known = [p.share for p in found if p.share is not None]
+    cited_shares = {item.n: found[item.n - 1].share for item in turn.lengths}
     made = []
     for index, source in enumerate(turn.sources):
         retrieval = retrieval_of(by_passage.get(source.passage.id), best, source.n)
@@ -190,6 +191,7 @@ def cards(
             largest=provenance.share is not None and provenance.share == max(known),
             length=length.percentage / 100 if length else None,
             cited=len(turn.lengths),
+            among_cited=among(cited_shares, source.n),
             raw=raw,
         )
         document = documents.get(source.passage.document_id)

@@ -85,6 +85,12 @@ def test_a_negative_share_is_zero_in_the_bar_and_said_in_words() -> None:
     assert got.raw.startswith("-0.500")
 
 
+def test_a_negative_score_too_small_for_the_words_is_no_share_and_keeps_its_figure() -> None:
+    got = cards_by_number(turn(), attribution(1.0, 1.0, -0.01, 0.0, 0.0))[3]
+    assert (got.provenance.share, got.provenance.text, got.provenance.against) == (0.0, "0\u00a0%", False)
+    assert got.provenance.raw.startswith("-0.010")
+
+
 def test_a_source_that_was_not_measured_has_a_dash_and_the_reason() -> None:
     got = cards_by_number(turn(), turn().attribution("llm", False), LLM)[3].provenance
     assert (got.text, got.fraction) == ("—", None)
@@ -99,7 +105,7 @@ def test_a_method_that_has_not_run_is_not_measured() -> None:
 def test_the_callouts_of_the_ferry() -> None:
     found = cards_by_number(turn(), turn().attribution("attention-heads", False))
     assert found[2].callout == "Short, ranked seventh, carries the answer"
-    assert found[1].callout == "Long passage, small contribution"
+    assert found[1].callout == "More length than weight"
     assert found[3].callout == "Ranked second, hardly used"
 
 
