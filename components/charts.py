@@ -6,28 +6,35 @@ The heat map uses one hue from light to dark, which reads in every kind of colou
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from components import words
+from components.callouts import speaks_against
 from components.numbers import MethodInfo, scale_fraction, shares
 from components.palette import TONES, contrast
 from components.safe import chart_text
 from provenance.records import Attribution, Source
 
+HEAD_WIDTH = 14
+"""Characters in one line of a column head."""
+
 
 def heat_values(
     attributions: Sequence[Attribution], infos: Mapping[str, MethodInfo], n_sources: int
 ) -> list[list[float | None]]:
-    """One row per source, one column per method: the share within the method, or the place on its own scale."""
+    """One row per source, one column per method: the share within the method, or the score from 0 up its own scale."""
     columns: list[Sequence[float | None]] = []
     for attribution in attributions:
         info = infos[attribution.method]
         if info.share:
             columns.append(shares(attribution.scores))
         else:
+            from_zero = replace(info, low=0.0)  # a cosine of 0 says nothing: it gets no colour
             columns.append(
-                [None if s is None else scale_fraction(s, info, attribution.scores) for s in attribution.scores]
+                [None if s is None else scale_fraction(s, from_zero, attribution.scores) for s in attribution.scores]
             )
     return [[column[i] if i < len(column) else None for column in columns] for i in range(n_sources)]
 
@@ -43,7 +50,8 @@ def heat_words(attributions: Sequence[Attribution], infos: Mapping[str, MethodIn
                 row.append(words.DASH)
             elif infos[attribution.method].share:
                 part = shares(attribution.scores)[i]
-                row.append("against" if value < 0 else words.share(part))
+                figure = words.score(value) if part is None else words.share(part)
+                row.append("against" if speaks_against(value) else figure)
             else:
                 row.append(words.score(value))
         made.append(row)
@@ -60,9 +68,8 @@ def heat_map(
     figures = heat_words(attributions, infos, len(sources))
     ground, full = ("#1c2024", "#4fb0d6") if dark else ("#f3f3ef", "#0b6e8f")
     ink = TONES["ink"].dark if dark else TONES["ink"].light
-    on = TONES["on"].dark if dark else TONES["on"].light
-    names = [f"{s.n} · {chart_text(s.passage.title, 26)}" for s in sources]
-    labels = [chart_text(infos[a.method].label, 30) for a in attributions]
+    names = [f"{s.n} · {chart_text(s.passage.title, 20)}, p. {s.passage.page}" for s in sources]
+    labels = [head(infos[a.method].label) for a in attributions]
     raw = [
         [
             f"{words.score(a.scores[i])} {chart_text(infos[a.method].unit)}"
@@ -91,10 +98,12 @@ def heat_map(
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             under = blend(ground, full, value or 0.0)
-            colour = max(ink, on, key=lambda c: contrast(c, under))
+            colour = max(
+                "#000000", "#ffffff", key=lambda c: contrast(c, under)
+            )  # one of them has 4.5 : 1 on any colour
             figure.add_annotation(x=j, y=i, text=figures[i][j], showarrow=False, font={"color": colour, "size": 13})
     figure.update_layout(
-        height=90 + 44 * len(sources),
+        height=110 + 44 * len(sources),
         margin={"l": 0, "r": 0, "t": 8, "b": 0},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
@@ -103,6 +112,11 @@ def heat_map(
         xaxis={"side": "top", "fixedrange": True, "automargin": True, "showgrid": False, "tickangle": 0},
     )
     return figure
+
+
+def head(label: str) -> str:
+    """A column head in lines short enough to stand beside its neighbours; `<br>` is plotly's own line break."""
+    return "<br>".join(chart_text(line, HEAD_WIDTH + 6) for line in textwrap.wrap(label, HEAD_WIDTH))
 
 
 def blend(first: str, second: str, part: float) -> str:

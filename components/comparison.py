@@ -137,19 +137,20 @@ def _ensure(turn: Turn, names: Sequence[str], query: bool, place: Any, key: str)
 def _picture(done: list[Attribution], infos: dict[str, MethodInfo], sources: tuple[Source, ...]) -> None:
     dark = st.context.theme.type == "dark"
     block(el("h2", "Sources × methods", cls="title2"))
-    st.plotly_chart(
-        charts.heat_map(done, infos, sources, dark),
-        config={"displayModeBar": False},
-        theme=None,
-        key=f"heat-{len(done)}-{dark}-{hash(tuple(a.method for a in done))}",
-        alt=charts.heat_alt(done, infos, sources),
-    )
+    with st.container(key="heat-map"):  # scrolls sideways where the columns need more room than there is
+        st.plotly_chart(
+            charts.heat_map(done, infos, sources, dark),
+            config={"displayModeBar": False},
+            theme=None,
+            key=f"heat-{len(done)}-{dark}-{hash(tuple(a.method for a in done))}",
+            alt=charts.heat_alt(done, infos, sources),
+        )
     block(
         el("p", charts.heat_alt(done, infos, sources), cls="hide"),
         el(
             "p",
-            "Colour compares within a column only: shares for attention, leave one out and Shapley; "
-            "the place on the method's own scale for the others, with the raw score written in the cell.",
+            "Colour compares within a column only: shares for attention, leave one out and Shapley; for the others "
+            "the raw score, coloured from 0 to the upper end of the method's own scale.",
             cls="soft small",
         ),
     )

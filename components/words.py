@@ -61,9 +61,11 @@ def score(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """`0.42 s`, `3.1 s`, `1 min 5 s`."""
+    """`0.04 s`, `3.1 s`, `1 min 5 s`; what took time at all never reads as nothing: `< 0.01 s`."""
     if value is None:
         return DASH
+    if 0 < value < 0.005:
+        return f"<{NBSP}0.01{NBSP}s"
     if value < 0.095:
         return f"{value:.2f}{NBSP}s"
     if value < 60:
