@@ -1,4 +1,4 @@
-"""The way of one question: retrieve, rerank, write, decide, attribute, check quotes, log."""
+"""The way of one question: retrieve, rerank, decide, write, attribute, check quotes, log."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ class Asking:
         kept = self.options.follow_up
         if kept is None:
             yield from self._retrieve()
-            if self._documents_do_not_answer():
+            yield from self._decide()
+            if self._turn.outcome == "refused":
                 return
         else:
             chosen = tuple(
@@ -124,8 +125,12 @@ class Asking:
             )
             self._turn = replace(self._turn, candidates=chosen)
             yield Step("Retrieve", "skipped", detail=f"sources kept from #{kept.id}")
-        prompt = self._prompt()
+        yield Step("Prompt", "running")
+        with self._timed("Prompt") as taken:  # the first time, the writer is loaded here
+            prompt = self._prompt()
         self._turn = replace(self._turn, prompt=prompt)
+        sent = f"{len(prompt.sources)} passage{'' if len(prompt.sources) == 1 else 's'} sent"
+        yield Step("Prompt", "done", taken(), sent)
         written = yield from self._write(prompt)
         if written.answer.finish == "stopped":
             self._turn = replace(self._turn, answer=written.answer, draft=None)
@@ -167,15 +172,20 @@ class Asking:
         self._turn = replace(self._turn, candidates=candidates)
         self._check_stop()
 
-    def _documents_do_not_answer(self) -> bool:
-        """Whether the question is refused before anything is written; then nothing was sent."""
+    def _decide(self) -> Iterator[Event]:
+        """Refuse the question before anything is written where the documents do not answer it; nothing is sent then."""
+        yield Step("Decide", "running")
         texts = [candidate.passage.text for candidate in self._turn.candidates]
-        verdict = judge_retrieval(self.question, texts[: self.options.top_k], texts, self.parts.embedder())
+        with self._timed("Decide") as taken:
+            verdict = judge_retrieval(self.question, texts[: self.options.top_k], texts, self.parts.embedder())
         if verdict.refuse:
             nothing_sent = tuple(replace(c, dropped="the question was refused") for c in self._turn.candidates)
             self._turn = replace(self._turn, candidates=nothing_sent)
             self._refuse(verdict.reason or "", None)
-        return verdict.refuse
+            yield Step("Decide", "done", taken(), "the documents do not answer")
+        else:
+            yield Step("Decide", "done", taken(), "a passage comes close enough")
+            self._check_stop()
 
     def _prompt(self) -> Prompt:
         """Choose what is sent, freeze the numbers, and render the prompt."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -193,14 +194,24 @@ class Engine:
         ]
 
     def calibration_words(self) -> str | None:
-        """What calibration found for the writer, in one sentence with its n; None where it was never calibrated."""
-        from provenance.methods.calibration import find_calibration
+        """What calibration found for the writer, in one sentence with its n; None where it was never calibrated.
 
-        try:
-            calibration = find_calibration(self.parts.language_model(), self.settings.provenance_home)
-        except ProvenanceError:
+        Reads the kept files and loads no model. The revision of a model that is not the packaged one is
+        known only once it is loaded: until then a sentence is given where one revision of it was calibrated.
+        """
+        from provenance.methods.calibration import SHIPPED, read_calibration
+
+        named = self.parts.writer_name()
+        if named is None:
             return None
-        return calibration.words if calibration else None
+        found = []
+        for folder in (SHIPPED, self.settings.provenance_home / "calibration"):
+            for path in sorted(folder.glob("*.json")):
+                with suppress(ProvenanceError):  # a damaged file is named when its method runs
+                    found.append(read_calibration(path))
+        name, revision = named
+        words = [one.words for one in found if one.model == name and revision in (None, one.revision)]
+        return words[0] if words and (revision is not None or len(words) == 1) else None
 
     def retriever(self) -> Retriever:
         """The search as it is set now, for replay and triage. Raises Unavailable where the embedder cannot be had."""

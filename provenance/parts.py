@@ -60,6 +60,21 @@ class Parts:
                 self._lm = load_language_model(self.settings, self.report)
             return self._lm
 
+    def writer_name(self) -> tuple[str, str | None] | None:
+        """The local writer's name and revision, without loading it; None where there is no local writer.
+
+        The revision is None for a model that is neither loaded nor the packaged default.
+        """
+        from provenance.generation.models import DEFAULT_NAME, WEIGHTS_SHA256, writer_unavailable
+
+        if writer_unavailable(self.settings) is not None:
+            return None
+        if self._lm is not None:
+            return self._lm.name, self._lm.revision
+        if self.settings.provenance_model is None:
+            return DEFAULT_NAME, WEIGHTS_SHA256[:12]
+        return self.settings.provenance_model, None
+
     def embedder(self) -> Embedder:
         """The embedder. Raises Unavailable where its weights cannot be had."""
         from provenance.retrieval.embedder import load_embedder

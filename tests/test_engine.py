@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,14 +13,17 @@ from provenance.engine import Engine, Event, Finished, Step, Token
 from provenance.errors import ProvenanceError
 from provenance.generation.refusal import REFUSAL
 from provenance.methods import METHODS
+from provenance.methods.calibration import SHIPPED, file_name, read_calibration, write_calibration
 from provenance.parts import Parts
 from provenance.records import Turn
+from provenance.settings import Settings
 
 NOTICE = (
     "Notice board\n\nThe last evening sailing leaves Port Ellary at 21:40. The clerk of the harbour is Mette Dahl. "
     "She opens the office at seven."
 )
 MENU = "Café menu\n\nA cup of tea costs £2 and a bun costs £1. The café closes at six."
+STEPS = ("Retrieve", "Rerank", "Decide", "Prompt", "Write", "Attribute", "Check quotes", "Log")
 QUESTION = "When does the last evening sailing leave Port Ellary?"
 
 
@@ -42,7 +46,8 @@ def finish(events: Iterator[Event]) -> tuple[list[Event], Turn]:
 def test_a_question_goes_the_whole_way_and_is_logged(engine: Engine) -> None:
     events, turn = finish(engine.ask(QUESTION, method="attention"))
     ended = [(e.name, e.state) for e in events if isinstance(e, Step) and e.state != "running"]
-    assert [name for name, _ in ended] == ["Retrieve", "Rerank", "Write", "Attribute", "Check quotes", "Log"]
+    assert [name for name, _ in ended] == list(STEPS)
+    assert [t.step for t in turn.timings] == list(STEPS[:-1])
     assert turn.outcome == "answered"
     assert turn.answer is not None
     assert "21:40" in turn.answer.text
@@ -85,12 +90,16 @@ def test_scores_of_a_stored_turn_do_not_depend_on_what_was_kept_in_memory(engine
 
 
 def test_a_question_the_documents_do_not_answer_is_refused_and_keeps_the_draft(engine: Engine) -> None:
-    _, turn = finish(engine.ask("Which university did the prime minister attend?", method="attention"))
+    events, turn = finish(engine.ask("Which university did the prime minister attend?", method="attention"))
     assert turn.outcome == "refused"
     assert turn.answer is not None
     assert turn.answer.text == REFUSAL
     assert turn.reason
     assert (turn.cited, turn.lengths, turn.attributions) == ((), (), ())
+    decided = next(e for e in events if isinstance(e, Step) and e.name == "Decide" and e.state == "done")
+    assert decided.detail is not None
+    assert "do not answer" in decided.detail
+    assert "Decide" in [t.step for t in turn.timings]
 
 
 def test_an_empty_store_refuses_without_writing(own_parts: Parts) -> None:
@@ -213,3 +222,26 @@ def test_every_method_of_the_switcher_says_its_meaning_and_cost_and_loads_nothin
     assert [item.name for item in status] == list(METHODS)
     assert all(item.meaning and item.cost and item.label for item in status)
     assert (fresh._lm, fresh._embedder, fresh._reranker) == (None, None, None)
+
+
+def test_the_calibration_sentence_is_read_without_loading_a_model(settings: Settings) -> None:
+    engine = Engine(settings)
+    said = engine.calibration_words()
+    assert said is not None
+    assert "n = " in said
+    assert engine.parts._lm is None
+    assert not settings.provenance_endpoint
+    remote = replace(settings, provenance_endpoint="http://127.0.0.1:9/v1", provenance_endpoint_model="x")
+    assert Engine(remote).calibration_words() is None
+
+
+def test_a_model_of_which_two_revisions_were_calibrated_has_no_sentence_until_it_is_loaded(
+    settings: Settings, tmp_path: Path
+) -> None:
+    shipped = read_calibration(next(SHIPPED.glob("*.json")))
+    engine = Engine(replace(settings, provenance_home=tmp_path, provenance_model="own/model"))
+    assert engine.calibration_words() is None
+    for revision, known in (("a", True), ("b", False)):
+        kept = replace(shipped, model="own/model", revision=revision)
+        write_calibration(kept, tmp_path / "calibration" / file_name("own/model", revision))
+        assert (engine.calibration_words() is not None) is known
