@@ -11,6 +11,7 @@ from components.document_card import metric
 from components.palette import source_variable
 from components.receipt import block
 from components.safe import Safe, el, join
+from provenance.retrieval.reranker import PACKAGED_SEARCH_WEIGHT
 from provenance.retrieval.search import DENSE_WEIGHT
 
 LENGTHS = (9588, 4845, 1741)
@@ -66,6 +67,8 @@ def _retrieval() -> None:
                 "p",
                 "The raw score, with the name of its scale: BM25 for words, cosine for meaning, fused for both "
                 f"({DENSE_WEIGHT:.1f} · cosine + {1 - DENSE_WEIGHT:.1f} · BM25, each over its best). "
+                "Reranked is the fused score with the reranker's joined in "
+                f"({PACKAGED_SEARCH_WEIGHT:.1f} of it with the packaged reranker). "
                 "The bar compares with the best candidate of the same question.",
                 cls="soft small",
             ),
@@ -182,7 +185,8 @@ def _callouts() -> None:
         el(
             "p",
             "A line in words appears on a card where its numbers disagree. An even share is 1 ÷ the number of passages "
-            f"sent: 20\u00a0% among five; for small and hardly at most {words.share(callouts.EVEN_AT_MOST)} counts. "
+            f"sent: 20\u00a0% among five; where the words say small or hardly, it counts as "
+            f"{words.share(callouts.EVEN_AT_MOST)} at most. "
             "The line appears only under methods of which a share is a fair view.",
         ),
         el("div", el("table", el("thead", head), el("tbody", *rows)), cls="scroll"),

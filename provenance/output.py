@@ -10,7 +10,7 @@ from provenance.log.log import Summary
 from provenance.records import Attribution, Candidate, Source, Turn
 
 _BY = {"model": "the model", "evidence": "evidence"}
-_STAGES = (("reranked", "reranker score, 0 to 1"), ("fused", "fused score, 0 to 1"))
+_STAGES = (("reranked", "reranked score, 0 to 1"), ("fused", "fused score, 0 to 1"))
 
 
 def ingested_json(read: Ingested) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def search_settings(retriever: Retriever, documents: Collection[str] | None = No
         "embedder_dimension": retriever.embedder.dimension,
         "contextual": settings.provenance_contextual,
         "reranker": retriever.reranker.name if retriever.reranker else None,
+        "rerank_weight": retriever.reranker.search_weight if retriever.reranker else None,
         "corpus_version": store.meta().get("corpus_version", "0"),
         "documents": None if documents is None else json.dumps(sorted(documents)),
     }

@@ -50,7 +50,7 @@ class Figures:
     """How the chosen heads do on planted prompts that were not used to choose them.
 
     `top1` is the share of prompts whose first source is a gold one, for the planted answer;
-    `answered_top1` the same for the model's own answers, where they contain the planted value.
+    `answered_top1` the same for the model's own answers, where they give the planted value and no other passage's.
     `last_layer_…` are the same figures of last-layer attention. `position_spread` is the largest
     less the smallest mean share, in points, that the same text gets at different places.
     """
@@ -317,7 +317,7 @@ def judge(
         lasts.append(_hit(block_scores(sample.readout, False) or (), sample.planted))
         if np.ptp(scores) > 0 and np.ptp(sample.effects) > 0:
             correlations.append(float(np.corrcoef(scores, sample.effects)[0, 1]))
-        if live is not None and sample.planted.value.casefold() in text.casefold():
+        if live is not None and sample.planted.answered_by(text):
             own.append(_hit(draft.scores(live), sample.planted))
             own_last.append(_hit(block_scores(live, False) or (), sample.planted))
     figures = Figures(

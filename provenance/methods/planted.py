@@ -9,6 +9,7 @@ of the passage that holds the answer goes round all places evenly.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,7 +21,10 @@ SHAPES: tuple[Shape, ...] = ("short", "sentence", "short", "long", "sentence", "
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A made-up prompt. `gold` are the places of the passages the answer rests on, the one with `value` first."""
+    """A made-up prompt. `gold` are the places of the passages the answer rests on, the one with `value` first.
+
+    `others` are the values that only the other passages hold.
+    """
 
     question: str
     answer: str
@@ -28,7 +32,19 @@ class Planted:
     titles: tuple[str, ...]
     passages: tuple[str, ...]
     gold: tuple[int, ...]
+    others: tuple[str, ...]
     shape: Shape
+
+    def answered_by(self, text: str) -> bool:
+        """Whether a text gives the planted value and no value of another passage, as whole words in any case.
+
+        A text that lists what every passage says has not answered, even where the right value is among it.
+        """
+        return _says(text, self.value) and not any(_says(text, other) for other in self.others)
+
+
+def _says(text: str, value: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +196,10 @@ def _plant(rng: random.Random, shape: Shape, size: int, place: int) -> Planted:
         texts[other] += f" It can be found in the town of {things[place].name}."
     question, answer, value = _ask(rng, shape, things[place], things[other])
     gold = (place, other) if shape in ("two sources", "two hops") else (place,)
+    others = tuple(v for i, t in enumerate(things) if i not in gold for v in t.values)
     named = rng.random() < 0.7
     titles = [_capital(t.name) if named else f"Note {rng.randrange(10, 99)}" for t in things]
-    return Planted(question, answer, value, tuple(titles), tuple(texts), gold, shape)
+    return Planted(question, answer, value, tuple(titles), tuple(texts), gold, others, shape)
 
 
 def _facts(kind: str) -> tuple[_Fact, ...]:
@@ -246,5 +263,5 @@ def identical_prompts(count: int, seed: int = 0, size: int = 5) -> list[Planted]
     for planted in planted_prompts(count, seed, size, size):
         text, title = planted.passages[planted.gold[0]], planted.titles[planted.gold[0]]
         everywhere = tuple(range(size))
-        made.append(replace(planted, passages=(text,) * size, titles=(title,) * size, gold=everywhere))
+        made.append(replace(planted, passages=(text,) * size, titles=(title,) * size, gold=everywhere, others=()))
     return made

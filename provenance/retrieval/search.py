@@ -94,11 +94,17 @@ def _over_best(hits: Sequence[tuple[str, float]]) -> dict[str, float]:
 def rerank(
     question: str, candidates: Sequence[Candidate], reranker: Reranker, *, contextual: bool = False
 ) -> tuple[Candidate, ...]:
-    """The same candidates in the reranker's order; equal scores keep the order they came in.
+    """The same candidates reordered; equal scores keep the order they came in.
 
-    `contextual` has each passage read below its title and heading, as it is indexed.
+    A reranked score is the reranker's own and the fused one, the reranker's counting `reranker.search_weight`;
+    both are 0..1. `contextual` has each passage read below its title and heading, as it is indexed.
     """
-    scores = reranker.score(question, [index_text(c.passage, contextual) for c in candidates])
+    weight = reranker.search_weight
+    own = reranker.score(question, [index_text(c.passage, contextual) for c in candidates])
+    scores = [
+        weight * score + (1 - weight) * (c.fused.score if c.fused else 0.0)
+        for score, c in zip(own, candidates, strict=True)
+    ]
     order = sorted(range(len(candidates)), key=lambda i: -scores[i])
     return tuple(
         replace(candidates[i], reranked=Stage(rank=rank, score=scores[i])) for rank, i in enumerate(order, start=1)

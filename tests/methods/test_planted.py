@@ -50,3 +50,13 @@ def test_identical_passages_differ_by_their_place_only() -> None:
         assert len(set(planted.passages)) == len(set(planted.titles)) == 1
         assert planted.gold == (0, 1, 2, 3)
         assert planted.value in planted.passages[0]
+
+
+def test_a_text_answers_only_with_the_planted_value_alone() -> None:
+    for planted in planted_prompts(40, 3):
+        assert planted.answered_by(planted.answer)
+        assert planted.answered_by(f"It is {planted.value.upper()}.")
+        assert not planted.answered_by("Nobody knows.")
+        assert not planted.answered_by(f"x{planted.value}x")
+        assert not planted.answered_by(f"{planted.others[0]}, {planted.value}")
+        assert all(any(other in text for text in planted.passages) for other in planted.others)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from provenance.parts import Parts
-from provenance.records import Candidate, Document, Page, Passage
+from provenance.records import Candidate, Document, Page, Passage, Stage
+from provenance.retrieval.reranker import PACKAGED_SEARCH_WEIGHT, Reranker
 from provenance.retrieval.search import Retriever, fuse, rerank, select
 from provenance.settings import Settings
 from provenance.store import Store, open_store
@@ -92,15 +95,35 @@ def test_without_reranking_the_fused_order_stands(store: Store, parts: Parts, se
     assert all(c.reranked is None for c in found)
 
 
-def test_reranking_keeps_every_candidate_and_scores_as_the_reranker_does(parts: Parts) -> None:
-    candidates = tuple(Candidate(passage(title, text)) for title, text in TEXTS.items())
-    question = "Who designed C++?"
-    found = rerank(question, candidates, parts.reranker())
+def candidates_with_fused_scores() -> tuple[Candidate, ...]:
+    return tuple(
+        Candidate(passage(title, text), fused=Stage(rank=i + 1, score=1 - i / 10))
+        for i, (title, text) in enumerate(TEXTS.items())
+    )
+
+
+def test_reranking_keeps_every_candidate_and_joins_the_rerankers_score_with_the_fused_one(parts: Parts) -> None:
+    question, reranker = "Who designed C++?", parts.reranker()
+    found = rerank(question, candidates_with_fused_scores(), reranker)
     assert sorted(titles(found)) == sorted(TEXTS)
     scores = [c.reranked.score for c in found if c.reranked]
     assert scores == sorted(scores, reverse=True)
-    expected = parts.reranker().score(question, [c.passage.text for c in found])
+    own = reranker.score(question, [c.passage.text for c in found])
+    expected = [
+        PACKAGED_SEARCH_WEIGHT * score + (1 - PACKAGED_SEARCH_WEIGHT) * c.fused.score
+        for score, c in zip(own, found, strict=True)
+        if c.fused
+    ]
     assert scores == pytest.approx(expected, abs=1e-5)
+
+
+def test_one_of_flashranks_own_rerankers_decides_alone(parts: Parts, tmp_path: Path) -> None:
+    assert Reranker("ms-marco-TinyBERT-L-2-v2", tmp_path).search_weight == 1.0
+    alone = copy(parts.reranker())
+    alone.search_weight = 1.0
+    found = rerank("Who designed C++?", candidates_with_fused_scores(), alone)
+    expected = alone.score("Who designed C++?", [c.passage.text for c in found])
+    assert [c.reranked.score for c in found if c.reranked] == pytest.approx(expected, abs=1e-5)
 
 
 def test_fusion_of_one_list_keeps_its_order() -> None:
