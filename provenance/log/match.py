@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from provenance.store.words import STEPS, normalise, words
+from provenance.store.words import STEPS, has_hyphenated_line_end, normalise, words
 
 CLOSING = "closing punctuation"
 """A comma or full stop that stands before the closing mark though the source goes on, as English typesetting has it."""
 
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:…|\.\s?\.\s?\.)\s*\]|\(\s*(?:…|\.\.\.)\s*\)|…|\.\s?\.\s?\.)\s*")
 _CLOSING = re.compile(r"[.,;:]+\s*$")
+_HYPHEN_END = re.compile(r"([-‐\u00ad])[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _SIGNS = "+-−–—‑±~<>≤≥"
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nor|neither|without|cannot|nicht|kein\w*|nie|non)\b|\b\w+n['’]t\b", re.I
@@ -102,6 +103,8 @@ def has_ellipsis(quote: str) -> bool:
 def _needed(quote: str, text: str) -> tuple[str, ...] | None:
     """The fewest steps after which the text holds the quote: each of them is dropped that is not needed."""
     if find(normalise(quote), normalise(text)) is None:
+        if not _HYPHEN_END.search(text) and not has_hyphenated_line_end(quote):
+            return None
         # A hyphen at the end of a line may belong to the word.
         return _pruned(quote, text, [step for step in STEPS if step != "hyphenated line ends"], "hyphen")
     return _pruned(quote, text, list(STEPS), None)
@@ -109,7 +112,7 @@ def _needed(quote: str, text: str) -> tuple[str, ...] | None:
 
 def _pruned(quote: str, text: str, steps: Sequence[str], form: str | None) -> tuple[str, ...] | None:
     if form == "hyphen":
-        text = re.sub(r"([-‐\u00ad])[ \t]*\r?\n[ \t]*(?=[^\W\d_])", r"\1", text)
+        text = _HYPHEN_END.sub(r"\1", text)
     if find(normalise(quote, steps), normalise(text, steps)) is None:
         return None
     for step in STEPS:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from provenance.log.match import Match, elided, has_ellipsis, match, split, whole
-from provenance.records import Citation, Passage, Quote, Source, Span, Verdict
+from provenance.log.match import Match, elided, find, match, split, whole
+from provenance.records import Citation, Document, Passage, Quote, Source, Span, Verdict
 from provenance.store import Store
 from provenance.store.words import words
 
@@ -68,40 +68,80 @@ def check_quotes(
     phrase search first, exact comparison after. Without a store only the sources are compared.
     """
     spans = find_quotes(answer)
-    checked = []
+    checked: list[Quote] = []
+    cited: list[tuple[int, ...]] = []
     for i, span in enumerate(spans):
         following = next((s.start for s in spans[i + 1 :] if s.start >= span.stop), len(answer))
-        cited = _cited(answer, span, following, citations, sources)
-        checked.append(_check(answer[span.start : span.stop], span, cited, sources, store))
-    return tuple(checked)
+        cited.append(_cited(answer, span, following, citations, sources))
+        quote = Quote(answer[span.start : span.stop], span.start, span.stop, "not found")
+        checked.append(_in_sources(quote, cited[-1], sources))
+    missing = {quote.text for quote in checked if quote.verdict == "not found"}
+    if not missing:
+        return tuple(checked)
+    if store is None:
+        return tuple(replace(q, reason="Compared with the sources only.") if q.text in missing else q for q in checked)
+    held, blind = _lookup(missing, store), store.pages_without_text()
+    return tuple(
+        _in_corpus(quote, beside, sources, held[quote.text], blind) if quote.verdict == "not found" else quote
+        for quote, beside in zip(checked, cited, strict=True)
+    )
 
 
 def locate(text: str, store: Store) -> list[tuple[Passage, Match]]:
     """The passages of the corpus that hold a text, whole or elided; the closest first, then by passage id."""
-    found = [(p, m) for p in store.find_phrase(text, containing=text) if (m := whole(text, p.text))]
+    return _closest(text, _lookup([text], store)[text])
+
+
+def _lookup(texts: Iterable[str], store: Store) -> dict[str, list[Passage]]:
+    """The passages that hold the words of each text, those that hold its very characters first."""
+    return store.find_phrases({text: split(text) for text in texts})
+
+
+def _closest(text: str, passages: Sequence[Passage]) -> list[tuple[Passage, Match]]:
+    exact = [passage for passage in passages if find(text, passage.text) is not None]
+    found = [(p, m) for p in exact or passages if (m := whole(text, p.text))]
     if not found:
-        found = [(p, m) for p in store.find_phrase(text) if (m := whole(text, p.text))]
-    if not found and has_ellipsis(text):
-        found = [(p, m) for p in store.find_phrase(*split(text)) if (m := elided(text, p.text))]
+        found = [(p, m) for p in passages if (m := elided(text, p.text))]
     return sorted(found, key=lambda item: (item[1].kind != "exact", len(item[1].normalised), item[0].id))
 
 
-def _check(text: str, span: Span, cited: Sequence[int], sources: Sequence[Source], store: Store | None) -> Quote:
-    quote = Quote(text, span.start, span.stop, "not found")
+def _in_sources(quote: Quote, cited: Sequence[int], sources: Sequence[Source]) -> Quote:
+    """The verdict by the sources alone, those cited beside the quote first; as it came where none holds it."""
     ordered = sorted(sources, key=lambda source: (source.n not in cited, source.n))
     for near in (True, False):
         places = [_Place(s.passage.text, s.passage, s.n) for s in ordered if (s.n in cited) is near]
-        best = _best(text, places)
+        best = _best(quote.text, places)
         if best:
             return _found(quote, *best, cited_passage=near)
-    if store is not None:
+    return quote
+
+
+def _in_corpus(
+    quote: Quote,
+    cited: Sequence[int],
+    sources: Sequence[Source],
+    passages: Sequence[Passage],
+    blind: Sequence[tuple[Document, int]],
+) -> Quote:
+    """The verdict on a quote that no source holds. `passages` hold its words, `blind` are the pages without text."""
+    hits = _closest(quote.text, passages)
+    if hits:
         numbers = {source.passage.id: source.n for source in sources}
-        hits = [(_Place(p.text, p, numbers.get(p.id)), m) for p, m in locate(text, store)]
-        if hits:
-            others = len(hits) - 1
-            found = _found(quote, *hits[0], cited_passage=False)
-            return replace(found, reason=_joined(found.reason, f"and in {others} more passages" if others else None))
-    return _not_found(quote, cited, sources, store)
+        (passage, how), others = hits[0], len(hits) - 1
+        place = _Place(passage.text, passage, numbers.get(passage.id))
+        found = _found(quote, place, how, cited_passage=False)
+        return replace(found, reason=_joined(found.reason, f"and in {others} more passages" if others else None))
+    beside = {source.passage.document_id for source in sources if source.n in cited}
+    of_cited = [(document.title, page) for document, page in blind if document.id in beside]
+    if of_cited:
+        pages = _listed([f"{title}, page {page}" for title, page in of_cited])
+        return replace(quote, verdict="cannot check", reason=f"Not in any text, but these pages have none: {pages}.")
+    near = _differs_in_case(quote.text, [*(source.passage for source in sources), *passages])
+    if near:
+        return replace(quote, reason=f"Only capital letters differ from {near}.")
+    if blind:
+        return replace(quote, reason=f"{len(blind)} pages of other documents have no text and could not be searched.")
+    return quote
 
 
 def _best(text: str, places: Iterable[_Place]) -> tuple[_Place, Match] | None:
@@ -130,25 +170,7 @@ def _found(quote: Quote, place: _Place, how: Match, *, cited_passage: bool) -> Q
     )
 
 
-def _not_found(quote: Quote, cited: Sequence[int], sources: Sequence[Source], store: Store | None) -> Quote:
-    if store is None:
-        return replace(quote, reason="Compared with the sources only.")
-    beside = {source.passage.document_id for source in sources if source.n in cited}
-    blind = store.pages_without_text()
-    of_cited = [(document.title, page) for document, page in blind if document.id in beside]
-    if of_cited:
-        pages = _listed([f"{title}, page {page}" for title, page in of_cited])
-        return replace(quote, verdict="cannot check", reason=f"Not in any text, but these pages have none: {pages}.")
-    near = _differs_in_case(quote.text, sources, store)
-    if near:
-        return replace(quote, reason=f"Only capital letters differ from {near}.")
-    if blind:
-        return replace(quote, reason=f"{len(blind)} pages of other documents have no text and could not be searched.")
-    return quote
-
-
-def _differs_in_case(text: str, sources: Sequence[Source], store: Store) -> str | None:
-    passages = [source.passage for source in sources] + store.find_phrase(text)
+def _differs_in_case(text: str, passages: Iterable[Passage]) -> str | None:
     for passage in passages:
         if match(text.casefold(), passage.text.casefold()):
             return f"{passage.title}, page {passage.page}"

@@ -14,7 +14,7 @@ from sqlalchemy.pool import StaticPool
 
 from provenance.errors import SettingsError
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration."""
 
 BUSY_SECONDS = 60
@@ -40,7 +40,10 @@ def make_engine(url: str) -> sa.Engine:
 
 
 def migrate_schema(engine: sa.Engine) -> None:
-    """Bring the database to the newest schema. Safe when several processes do it at once."""
+    """Bring the database to the newest schema. Safe when several processes do it at once.
+
+    Raises SettingsError where a newer program has changed the schema.
+    """
     with engine.connect() as connection:
         if _revision(connection) == HEAD:
             return
@@ -55,12 +58,20 @@ def _run_migrations(connection: sa.Connection) -> None:
     # Imported here because a store that is up to date never needs it.
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except CommandError:
+        found = _revision(connection)
+        raise SettingsError(
+            f"DATABASE_URL names a database of another version of this program (schema {found}; this one reads "
+            f"{HEAD}). Use the version that wrote it, or a newer one."
+        ) from None
 
 
 def _revision(connection: sa.Connection) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from provenance.store.schema import passages
-from provenance.store.words import phrase_words
+from provenance.store.words import phrase_forms
 
 BM25_K1 = 1.2
 BM25_B = 0.75
@@ -78,24 +78,26 @@ def phrase_condition(connection: sa.Connection, segments: Sequence[str]) -> sa.C
 
     Case, accents and punctuation do not count: it finds more than an exact comparison, never less.
     """
-    texts = [text for text in map(phrase_words, segments) if text]
+    texts = [forms for forms in map(phrase_forms, segments) if forms]
     if not texts:
         return None
     if connection.dialect.name == "postgresql":
         column: sa.ColumnClause[Any] = sa.literal_column("passages.phrase_words")
-        return sa.and_(*(column.op("@@")(sa.func.phraseto_tsquery("simple", text)) for text in texts))
+        return sa.and_(
+            *(sa.or_(*(column.op("@@")(sa.func.phraseto_tsquery("simple", text)) for text in forms)) for forms in texts)
+        )
     found = sa.text("SELECT rowid FROM phrases_fts WHERE phrases_fts MATCH :phrase").bindparams(
-        phrase=" AND ".join(_quoted(text) for text in texts)
+        phrase=" AND ".join(f"({' OR '.join(map(_quoted, forms))})" for forms in texts)
     )
     return passages.c.key.in_(found.columns(sa.column("rowid", sa.Integer)))
 
 
-def contains(connection: sa.Connection, text: str) -> sa.ColumnElement[bool]:
-    """Which passages hold these very characters."""
+def holders_first(connection: sa.Connection, text: str) -> list[sa.ColumnElement[Any]]:
+    """The order of passages in which those that hold these very characters come first; then by passage id."""
     if "\0" in text or text.encode("utf-8", "ignore").decode("utf-8") != text:
-        return sa.false()  # neither engine stores NUL or lone surrogates
+        return [passages.c.id]  # neither engine stores NUL or lone surrogates
     locate = sa.func.strpos if connection.dialect.name == "postgresql" else sa.func.instr
-    return locate(passages.c.text, text) > 0
+    return [(locate(passages.c.text, text) > 0).desc(), passages.c.id]
 
 
 def _quoted(text: str) -> str:

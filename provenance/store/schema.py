@@ -72,6 +72,16 @@ pages = sa.Table(
     sa.Column("reason", sa.Text),
 )
 
+# Written out, not bound: SQLite uses a partial index only where the query repeats its very words.
+page_is_blank = sa.literal_column("text") == sa.literal_column("''")
+sa.Index(
+    "pages_without_text",
+    pages.c.document_id,
+    pages.c.number,
+    sqlite_where=page_is_blank,
+    postgresql_where=page_is_blank,
+)
+
 passages = sa.Table(
     "passages",
     metadata,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -262,20 +262,30 @@ class Store:
             matrix = self._matrix.get(connection, name, len(query), values.get("corpus_version", "0"))
         return search_matrix(matrix, query, limit, documents)
 
-    def find_phrase(self, *segments: str, containing: str | None = None, limit: int = 100) -> list[Passage]:
-        """Passages that hold every segment as a run of words, case, accents and punctuation aside; by passage id.
+    def find_phrase(self, phrase: str, limit: int = 100) -> list[Passage]:
+        """Passages that hold a phrase as a run of words, case, accents and punctuation aside.
 
-        `containing` also asks for these characters, as they are, anywhere in the text. One statement
-        joins the phrase index, the passages and their documents.
+        Those that hold it character for character come first; then by passage id.
         """
+        return self.find_phrases({phrase: [phrase]}, limit)[phrase]
+
+    def find_phrases(self, texts: Mapping[str, Sequence[str]], limit: int = 100) -> dict[str, list[Passage]]:
+        """For each text, the passages that hold every one of its segments as `find_phrase` finds them.
+
+        Those that hold the text itself, character for character, come first; then by passage id. One
+        statement a text joins the phrase index, the passages and their documents, on one connection.
+        """
+        found: dict[str, list[Passage]] = {}
         with self.reading() as connection:
-            condition = lexical.phrase_condition(connection, segments)
-            if condition is None:
-                return []
-            if containing is not None:
-                condition = sa.and_(condition, lexical.contains(connection, containing))
-            rows = connection.execute(select_passages().where(condition).order_by(schema.passages.c.id).limit(limit))
-            return [to_passage(row) for row in rows]
+            for text, segments in texts.items():
+                condition = lexical.phrase_condition(connection, segments)
+                if condition is None:
+                    found[text] = []
+                    continue
+                order = lexical.holders_first(connection, text)
+                rows = connection.execute(select_passages().where(condition).order_by(*order).limit(limit))
+                found[text] = [to_passage(row) for row in rows]
+        return found
 
     # Figures and settings of the corpus
 
@@ -293,14 +303,11 @@ class Store:
 
     def pages_without_text(self, documents: Collection[str] | None = None) -> list[tuple[Document, int]]:
         """Every page that has no text, as its document and its number."""
+        table = schema.pages
+        statement = sa.select(table.c.document_id, table.c.number).where(schema.page_is_blank)
         with self.reading() as connection:
-            known = {document.id: document for document in _documents(connection)}
-            table = schema.pages
-            rows = connection.execute(
-                sa.select(table.c.document_id, table.c.number)
-                .where(table.c.text == "")
-                .order_by(table.c.document_id, table.c.number)
-            ).all()
+            rows = connection.execute(statement.order_by(table.c.document_id, table.c.number)).all()
+            known = {document.id: document for document in _documents(connection)} if rows else {}
         return [(known[id], number) for id, number in rows if documents is None or id in documents]
 
     def embedder(self) -> EmbedderInUse | None:

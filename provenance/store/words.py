@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from provenance.records import Passage
 
@@ -64,7 +65,12 @@ def normalise(text: str, steps: Iterable[str] = STEPS) -> str:
     Superscripts, subscripts, fractions and circled numbers keep their form, because
     NFKC would turn 10² into 102.
     """
-    chosen = set(steps)
+    return _normalise(text, frozenset(steps))
+
+
+# A check compares each quote of an answer with the same passages, in several forms.
+@lru_cache(maxsize=512)
+def _normalise(text: str, chosen: frozenset[str]) -> str:
     if "NFKC" in chosen:
         text = _nfkc(text)
     if "hyphenated line ends" in chosen:
@@ -82,15 +88,20 @@ def has_hyphenated_line_end(text: str) -> bool:
 
 
 def phrase_words(text: str) -> str:
-    """The words of a text as the phrase index holds them, one blank between two.
+    """The words of a text as the phrase index holds them, one blank between two: all its `phrase_forms`."""
+    return " ".join(phrase_forms(text))
 
-    A text with hyphenated line ends stands there twice, with the words joined and with
-    them apart: nobody knows whether the hyphen belongs to the word.
+
+def phrase_forms(text: str) -> list[str]:
+    """The normalised words of a text, one blank between two; nothing where it has no word.
+
+    A text with hyphenated line ends has two forms, with the words joined and with them
+    apart: nobody knows whether the hyphen belongs to the word.
     """
-    joined = " ".join(words(normalise(text)))
-    if not has_hyphenated_line_end(text):
-        return joined
-    return joined + " " + " ".join(words(normalise(text, [s for s in STEPS if s != "hyphenated line ends"])))
+    forms = [" ".join(words(normalise(text)))]
+    if has_hyphenated_line_end(text):
+        forms.append(" ".join(words(normalise(text, [s for s in STEPS if s != "hyphenated line ends"]))))
+    return [form for form in forms if form]
 
 
 def _nfkc(text: str) -> str:

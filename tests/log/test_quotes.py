@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from provenance.log.quotes import check_quotes, find_quotes
 from provenance.records import Citation, Document, Page, Passage, Quote, Source
@@ -130,6 +131,8 @@ TABLE: list[tuple[str, int, str, tuple[str, ...], tuple[str, ...]]] = [
     ("Members pay 1,200\neuros", 1, "elsewhere", (SPACE,), ()),
     ("second year … nine members", 4, "elsewhere", (), ("the board consists of",)),
     ("½ of the days", 4, "elsewhere", (), ()),
+    ("The inform-\nation duty", 1, "elsewhere", (), ()),
+    ("the secre-\ntary. The longterm plan", 1, "elsewhere", (HYPHEN,), ()),
     # not found; the cited document has text on every page
     ("Profit: 3 %", 4, "not found", (), ()),
     ("3 %. Loss", 4, "not found", (), ()),
@@ -210,6 +213,17 @@ def test_sources_that_the_store_does_not_hold_are_compared_too(store: Store) -> 
     sources = (Source(1, pasted, pasted.text),)
     assert check(store, "pasted passage", 1, sources).verdict == "exact"
     assert check(store, "nobody ever wrote this", 1, sources).verdict == "not found"
+
+
+def test_a_quote_that_the_sources_lack_is_looked_up_once_for_the_whole_answer(store: Store) -> None:
+    asked: list[str] = []
+    listener = lambda connection, cursor, text, *_: asked.append(text)  # noqa: E731
+    sa.event.listen(store.engine, "before_cursor_execute", listener)
+    answer = "“The annex says so too” and “nobody ever wrote this” and “seven members” and “nobody ever wrote this”."
+    found = check_quotes(answer, [], SOURCES, store)
+    sa.event.remove(store.engine, "before_cursor_execute", listener)
+    assert [quote.verdict for quote in found] == ["elsewhere", "cannot check", "exact", "cannot check"]
+    assert sum("phrase" in text for text in asked) == 2
 
 
 def test_an_answer_without_quotes_has_no_quotes(store: Store) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from hypothesis import HealthCheck, given, settings
@@ -192,7 +193,7 @@ def test_no_text_whatever_breaks_a_search(store: Store, query: str) -> None:
         add(store, "a", ["NEAR the end, AND or NOT: a test of the words."])
     for hit in store.search_lexical(query, 3):
         assert np.isfinite(hit.score)
-    store.find_phrase(query, query[::-1])
+    store.find_phrases({query: [query, query[::-1]]})
 
 
 def test_rare_words_weigh_more_than_common_ones(store: Store) -> None:
@@ -236,10 +237,11 @@ def test_a_search_can_be_limited_to_documents(store: Store) -> None:
 def test_a_phrase_is_a_run_of_words_whatever_the_punctuation(store: Store) -> None:
     add(store, "a", ["The net-zero plan, “adopted” in May.", "plan the zero net", "A re-\nnewal of the mandate"])
     assert [p.page for p in store.find_phrase("Net zero plan adopted")] == [1]
-    assert [p.page for p in store.find_phrase("the", "may")] == [1]
+    assert [p.page for p in store.find_phrases({"the … may": ["the", "may"]})["the … may"]] == [1]
     assert [p.page for p in store.find_phrase("renewal")] == [3]
     assert [p.page for p in store.find_phrase("re-newal of")] == [3]
-    assert store.find_phrase("…", "") == []
+    assert [p.page for p in store.find_phrase("re-\nnewal of")] == [3]
+    assert store.find_phrases({"…": ["…", ""], "": []}) == {"…": [], "": []}
 
 
 def test_dense_search_gives_cosines_best_first(store: Store) -> None:
@@ -314,6 +316,62 @@ def test_the_newest_migration_is_the_one_the_code_expects() -> None:
     config.set_main_option("script_location", str(Path(connecting.__file__).parent / "migrations"))
     config.set_main_option("path_separator", "os")
     assert ScriptDirectory.from_config(config).get_current_head() == connecting.HEAD
+
+
+def test_a_store_of_the_first_schema_is_brought_up_to_date(store_url: str) -> None:
+    engine = connecting.make_engine(store_url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(connecting.__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    with engine.execution_options(write=True).begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    old = Store(engine)
+    add(old, "a", ["A page with words.", ""])
+    old.close()
+    renewed = open_store(store_url)
+    assert renewed.documents()[0].passages == 1
+    assert [page for _, page in renewed.pages_without_text()] == [2]
+    assert [p.page for p in renewed.find_phrase("page with words")] == [1]
+    renewed.close()
+
+
+def test_a_store_of_a_newer_schema_is_refused_in_words(store_url: str) -> None:
+    open_store(store_url).close()
+    engine = connecting.make_engine(store_url)
+    with engine.execution_options(write=True).begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(SettingsError, match="schema 9999"):
+        open_store(store_url)
+
+
+def test_pages_without_text_are_read_from_an_index_of_their_own(store: Store) -> None:
+    add(store, "a", ["A page with words.", ""])
+    asked: list[str] = []
+    sa.event.listen(store.engine, "before_cursor_execute", lambda c, cursor, text, *_: asked.append(text))
+    assert [page for _, page in store.pages_without_text()] == [2]
+    statement = next(text for text in asked if "FROM pages" in text)
+    explain = "EXPLAIN QUERY PLAN " if store.dialect == "sqlite" else "EXPLAIN "
+    with store.reading() as connection:
+        if store.dialect == "postgresql":
+            connection.execute(sa.text("SET LOCAL enable_seqscan = off"))
+        plan = connection.execute(sa.text(explain + statement)).all()
+    assert "pages_without_text" in str(plan)
+
+
+def test_phrases_are_searchable_without_a_vacuum(postgres_url: str) -> None:
+    from tests.postgres import fresh_database
+
+    store = open_store(fresh_database(postgres_url))
+    add(store, "a", [f"Page {n} of many." for n in range(50)])
+    with store.writing() as connection:
+        pending = connection.execute(
+            sa.text("SELECT gin_clean_pending_list('passages_phrase_words'), gin_clean_pending_list(:b)"),
+            {"b": "passages_index_words"},
+        ).one()
+    assert tuple(pending) == (0, 0)
+    store.close()
 
 
 def test_opening_an_up_to_date_store_does_not_import_alembic(tmp_path: Path) -> None:
