@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,10 +28,10 @@ from provenance.records import (
     Stage,
     Turn,
 )
-from provenance.store import Store, open_store
+from provenance.store import Store
 
 ROOT = Path(__file__).parents[1]
-ASKS, ROWS = 50, 2_000
+ASKS, WRITERS, ROWS = 50, 8, 2_000
 CORPUS, QUICK_CORPUS = 10_000, 2_000
 _SENT, _CANDIDATES = 5, 20
 
@@ -118,16 +117,28 @@ def run(quick: bool) -> list[Row]:
     with stores() as opened:
         for name, store in opened.items():
             log, passages = Log(store), corpus(store, count)
-            asked = turn(passages)
-
-            def logged(log: Log = log, asked: Turn = asked) -> None:
-                log.finish(log.start(asked.question, asked.settings), replace(asked, settings={}))
-
-            rows.append(Row(f"logging one ask, {name}", median_ms(logged, times), "ms", goal=Goal(5, of="value")))
+            rows.append(_logging(log, passages, name, times))
             rows.append(_quotes(store, passages, name, times))
             rows.append(_verifying(log, name, 200 if quick else ROWS))
-    rows.append(_killed(1 if quick else 10, 5))
+    # In stores of their own, so that every row there is a row of theirs.
+    with stores() as opened:
+        for name, store in opened.items():
+            rows += _appended(store, name, WRITERS, (40 if quick else ROWS) // WRITERS)
+    with stores() as opened:
+        for name, store in opened.items():
+            rows += _killed(store, name, 10 if quick else ASKS)
     return rows
+
+
+def _logging(log: Log, passages: list[Passage], name: str, times: int) -> Row:
+    asked = turn(passages)
+
+    def logged() -> None:
+        id = log.start(asked.question, asked.settings)
+        log.turn(id)
+        log.finish(id, replace(asked, settings={}))
+
+    return Row(f"logging one ask, {name}", median_ms(logged, times), "ms", goal=Goal(5, of="value"))
 
 
 def _quotes(store: Store, passages: list[Passage], name: str, times: int) -> Row:
@@ -152,20 +163,44 @@ def _verifying(log: Log, name: str, count: int) -> Row:
     return Row(f"verifying {found.rows:,} rows, {name}", taken, "ms", note="whole" if found.ok else str(found.reason))
 
 
-def _killed(kills: int, asks: int) -> Row:
-    """Real asks, killed at random moments: the share of those begun whose row is there."""
-    figure = f"rows of {kills * asks} asks, {kills} processes killed"
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{Path(folder) / 'receipts.sqlite3'}"
-        command = [sys.executable, "-m", "tests.log.asker", url, str(kills), str(asks)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            return Row(figure, None, note=(done.stderr.strip().splitlines() or ["no reason given"])[-1])
-        begun = int(done.stdout)
-        log = Log(open_store(url))
-        outcomes = [summary.outcome for summary in log.turns(limit=10_000, search="evening ferry")]
-        chain = log.verify()
-        log.store.close()
-    said = "the chain is whole" if chain.ok else f"row {chain.broken} is broken"
-    note = f"{outcomes.count('started')} started only, {outcomes.count('answered')} answered, {said}"
-    return Row(figure, float(len(outcomes)), "", "asks begun", float(begun), Goal(1.0, least=True), note)
+def _appended(store: Store, name: str, writers: int, each: int) -> list[Row]:
+    """Rows of several processes that append at once."""
+    command = [sys.executable, "-m", "tests.log.appender", _address(store)]
+    began = time.perf_counter()
+    running = [subprocess.Popen([*command, str(n), str(each)], cwd=ROOT) for n in range(writers)]
+    failed = sum(process.wait() != 0 for process in running)
+    taken = time.perf_counter() - began
+    wanted, rows = writers * each, len(Log(store).events())
+    figure = f"{writers} processes × {each} appends, {name}"
+    note = f"{wanted:,} rows appended, {rows:,} found, {failed} processes failed, {taken:.0f} s with their start"
+    return [_lost(figure, wanted - rows, note), _chain(figure, store)]
+
+
+def _killed(store: Store, name: str, asks: int) -> list[Row]:
+    """Asks whose process is killed at a random moment, with a writer of random weights."""
+    figure = f"kill -9 during {asks} asks, {name}"
+    command = [sys.executable, "-m", "tests.log.asker", _address(store), str(asks), "1", "--tiny"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        return [Row(f"{figure}: rows lost", None, goal=Goal(0, of="value"), note=reason)]
+    begun = [int(line) for line in done.stdout.splitlines()]
+    outcomes = {summary.id: summary.outcome for summary in Log(store).turns(limit=10_000)}
+    found = [outcomes[id] for id in begun if id in outcomes]
+    open_ones = found.count("started")
+    note = f"{len(begun)} asks started, {len(found)} started rows found, {open_ones} of them were killed unfinished"
+    return [_lost(figure, len(begun) - len(set(begun) & set(outcomes)), note), _chain(figure, store)]
+
+
+def _lost(figure: str, count: int, note: str) -> Row:
+    return Row(f"{figure}: rows lost", float(count), goal=Goal(0, of="value"), note=note)
+
+
+def _chain(figure: str, store: Store) -> Row:
+    found = Log(store).verify()
+    note = f"yes, {found.rows:,} rows" if found.ok else f"no: row {found.broken}, {found.reason}"
+    return Row(f"{figure}: chain verifies", float(found.ok), goal=Goal(1, of="value", least=True), note=note)
+
+
+def _address(store: Store) -> str:
+    return store.engine.url.render_as_string(hide_password=False)

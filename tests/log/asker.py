@@ -1,9 +1,10 @@
 """Asks real questions until it is killed.
 
-Run: python -m tests.log.asker DATABASE_URL KILLS ASKS
+Run: python -m tests.log.asker DATABASE_URL KILLS ASKS [--tiny]
 The models load once. Then, KILLS times over, a forked process asks one question after
-another, and is killed (SIGKILL) at a random moment after ASKS of them have begun. How
-many had begun is printed.
+another, and is killed (SIGKILL) at a random moment after ASKS of them have begun. The
+number of every turn that had begun is printed, one a line. `--tiny` lets a writer of
+random weights answer, which takes a small part of the time.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NoReturn
 
 from provenance.engine import Engine
+from provenance.log import Log
 from provenance.parts import Parts
 from provenance.settings import Settings, load_settings
+from provenance.store import Store
 from tests.conftest import OwnParts
 
 QUESTION = "When does the last evening ferry leave?"
@@ -38,27 +42,52 @@ def settings_for(url: str) -> Settings:
     return replace(load_settings(env_file=None), database_url=url, provenance_max_new_tokens=6, rerank=False)
 
 
+def load(settings: Settings, *, tiny: bool) -> Parts:
+    """The models, with the packaged writer or one of random weights."""
+    parts = Parts(settings)
+    if tiny:
+        from tests.methods.tiny_models import tiny_model
+
+        parts._lm = tiny_model("llama")
+    return parts
+
+
+class TellingLog(Log):
+    """A log that writes the number of a turn to a pipe as soon as it has begun one."""
+
+    def __init__(self, store: Store, begun: int) -> None:
+        super().__init__(store)
+        self._begun = begun
+
+    def start(self, question: str, settings: Mapping[str, str | int | float | bool | None]) -> int:
+        id = super().start(question, settings)
+        os.write(self._begun, f"{id}\n".encode())
+        return id
+
+
 def ask_forever(settings: Settings, models: Parts, begun: int) -> NoReturn:
-    """Ask; write a line to `begun` as soon as a question's first step is seen, which comes after its row."""
+    """Ask one question after another."""
     engine = Engine(settings)
     engine.parts = OwnParts(settings, models)
+    engine.parts.log = TellingLog(engine.store, begun)
     while True:
-        for i, _ in enumerate(engine.ask(QUESTION)):
-            if i == 0:
-                os.write(begun, b"\n")
+        list(engine.ask(QUESTION))
 
 
-def main(url: str, kills: int, asks: int) -> int:
-    """How many questions had begun before their process was killed."""
+def main(url: str, kills: int, asks: int, tiny: bool = False) -> list[int]:
+    """The numbers of the turns that had begun before their process was killed."""
     settings = settings_for(url)
-    models = Parts(settings)
+    models = load(settings, tiny=tiny)
     engine = Engine(settings)
     engine.parts = OwnParts(settings, models)
     for name, text in NOTES.items():
         engine.add(name, text.encode())
-    list(engine.ask("Warm the models."))
+    for _ in range(2):  # the first ask is slower than those to come
+        start = time.perf_counter()
+        list(engine.ask(QUESTION))
+        usual = time.perf_counter() - start
     engine.store.close()
-    begun = 0
+    begun: list[int] = []
     chance = random.Random(7)
     for _ in range(kills):
         read, write = os.pipe()
@@ -71,13 +100,13 @@ def main(url: str, kills: int, asks: int) -> int:
                 os._exit(1)
         os.close(write)
         with os.fdopen(read, encoding="utf-8") as lines:
-            begun += sum(lines.readline() == "\n" for _ in range(asks))
-            time.sleep(chance.uniform(0.0, 0.5))
+            begun += [int(lines.readline()) for _ in range(asks)]
+            time.sleep(chance.uniform(0.0, 1.5 * usual))
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-            begun += sum(1 for _ in lines)
+            begun += [int(line) for line in lines if line.endswith("\n")]
     return begun
 
 
 if __name__ == "__main__":
-    print(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    print(*main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), "--tiny" in sys.argv), sep="\n")
