@@ -17,6 +17,10 @@ from provenance.records import Attribution, Outcome, Quote, Turn
 from provenance.store import Store, chain
 from provenance.store.schema import log
 
+# Made once: building and keying a statement anew takes as long as running it.
+_TURN = sa.select(log).where(log.c.turn_id == sa.bindparam("turn")).order_by(log.c.seq)
+_STARTED = sa.select(log.c.seq).where(log.c.seq == sa.bindparam("turn"), log.c.turn_id == sa.bindparam("turn"))
+
 _CHUNK = 500
 _PACKAGES = ("torch", "transformers", "sentence-transformers", "flashrank", "SQLAlchemy", "streamlit")
 
@@ -67,8 +71,7 @@ class Log:
         """
         with self.store.writing() as connection:
             if turn_id is not None:
-                started = sa.select(log.c.seq).where(log.c.seq == turn_id, log.c.turn_id == turn_id)
-                if connection.execute(started).first() is None:
+                if connection.execute(_STARTED, {"turn": turn_id}).first() is None:
                     raise LookupError(f"There is no turn {turn_id} in the log.")
             chain.append(connection, turn_id, event, payload)
 
@@ -92,11 +95,10 @@ class Log:
 
     def events(self, turn_id: int | None = None) -> list[Event]:
         """The events of one turn in order, or of the whole log."""
-        statement = sa.select(log).order_by(log.c.seq)
-        if turn_id is not None:
-            statement = statement.where(log.c.turn_id == turn_id)
         with self.store.reading() as connection:
-            return [to_event(row) for row in connection.execute(statement)]
+            if turn_id is not None:
+                return [to_event(row) for row in connection.execute(_TURN, {"turn": turn_id})]
+            return [to_event(row) for row in connection.execute(sa.select(log).order_by(log.c.seq))]
 
     def events_named(self, event: str) -> list[Event]:
         """Every event of one name in order: "marked", "document_deleted", …"""

@@ -21,7 +21,10 @@ from provenance.store.schema import log
 
 START = "0" * 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LOCK = 0x52454350  # the key of the Postgres advisory lock that orders the appends
+# Made once: building and keying a statement anew takes as long as running it.
+_LOCK = sa.select(sa.func.pg_advisory_xact_lock(0x52454350))  # orders the appends on Postgres
+_HEAD = sa.select(log.c.seq, log.c.hash).order_by(log.c.seq.desc()).limit(1)
+_INSERT = log.insert()
 
 
 def canonical(value: Any) -> str:
@@ -57,20 +60,11 @@ def append(
     """
     text = canonical(dict(payload))
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-    head = connection.execute(sa.select(log.c.seq, log.c.hash).order_by(log.c.seq.desc()).limit(1)).first()
+        connection.execute(_LOCK)
+    head = connection.execute(_HEAD).first()
     seq, previous = (head.seq + 1, head.hash) if head else (1, START)
     turn = seq if opens else turn_id
     at = now()
-    connection.execute(
-        log.insert().values(
-            seq=seq,
-            turn_id=turn,
-            event=event,
-            at=at,
-            payload=text,
-            previous=previous,
-            hash=row_hash(seq, turn, event, at, text, previous),
-        )
-    )
+    row = {"seq": seq, "turn_id": turn, "event": event, "at": at, "payload": text, "previous": previous}
+    connection.execute(_INSERT, row | {"hash": row_hash(seq, turn, event, at, text, previous)})
     return seq
