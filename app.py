@@ -7,7 +7,7 @@ import streamlit as st
 from components import ask, session
 from components.shell import shell
 
-shell("Ask")
+shell("Ask", first=ask.welcome)
 body = st.container()
 with st.container(key="ask"):  # in the flow of the page: at the foot of the window it would scroll the answer away
     ask.asked()

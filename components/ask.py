@@ -79,9 +79,10 @@ def work() -> None:
     st.rerun()
 
 
-def empty() -> None:
-    """One sentence, a way to bring documents, and three questions."""
-    documents = session.documents()
+def welcome() -> None:
+    """The sentence of the empty state; draws nothing in any other."""
+    if "turn" in st.query_params or "job" in st.session_state or session.current() is not None:
+        return
     block(
         el("h1", "Ask your documents a question, and see which sources the answer really used.", cls="hero"),
         el(
@@ -91,6 +92,11 @@ def empty() -> None:
             cls="lede soft",
         ),
     )
+
+
+def empty() -> None:
+    """Under the welcome: a way to bring documents, and three questions."""
+    documents = session.documents()
     if not documents:
         _bring_documents()
     uploads.draw_outcomes(st.session_state.get("outcomes", []))
@@ -147,7 +153,7 @@ def draw(turn: Turn, *, compute: bool = True) -> None:
     name = session.method()
     attribution, why = session.provenance(turn, name, session.include_query(), compute=compute)
     if not compute and attribution is None and turn.attributions and name != "off":
-        attribution = turn.attributions[-1]
+        attribution = turn.attributions[0]
         name = attribution.method
     infos = session.method_infos()
     info = infos.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,19 @@ PAGES = (
 )
 
 
-def shell(page: str) -> None:
-    """Set up the page and draw the sidebar. Stops the page with a sentence where the settings cannot be used."""
-    st.set_page_config(page_title=f"{page} · Receipts", page_icon=ICON, layout="wide")
+def shell(page: str, first: Callable[[], None] = lambda: None) -> None:
+    """Set up the page and draw the sidebar. Stops the page with a sentence where the settings cannot be used.
+
+    After a start the engine takes a second to import: the name, the links and what `first` draws are there before.
+    """
+    st.set_page_config(page_title=f"{page} · Receipts", layout="wide")
     st.html(f"<style>{style.RECEIPT}{style.CHROME}</style>")
-    with st.sidebar, st.container(key="rail"):
+    with st.sidebar:
+        rail = st.container(key="rail")
+    with rail:
         _masthead()
+    first()
+    with rail:
         try:
             session.engine()
         except ProvenanceError as error:
@@ -42,6 +50,7 @@ def shell(page: str) -> None:
         _documents()
         _search()
         _model()
+    st.set_page_config(page_icon=ICON)  # last: to read a picture Streamlit imports numpy and Pillow
 
 
 def _masthead() -> None:

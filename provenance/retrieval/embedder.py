@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
 
 from provenance.errors import Unavailable
 from provenance.retrieval.windows import window_spans
@@ -25,6 +24,7 @@ from provenance.settings import Settings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
 
 Vectors = npt.NDArray[np.float32]
 
@@ -137,6 +137,8 @@ class Embedder:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
+        from tokenizers import Tokenizer
+
         path = self.folder / "tokenizer.json"
         if not path.is_file():
             raise Unavailable(f"The embedder {self.name} has no tokenizer.json, so its tokens cannot be counted.")
