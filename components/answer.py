@@ -11,6 +11,8 @@ from components.safe import Safe, el, join
 from provenance.records import Attribution, Citation, SentenceSupport, Turn
 
 NO_SUPPORT = "no source supports this"
+WIDE = 0.13
+"""A segment of the bar from this share on has room for its figure; from twice as much on for a title too."""
 
 
 def question(text: str) -> Safe:
@@ -133,7 +135,7 @@ def strip(turn: Turn, attribution: Attribution | None, info: MethodInfo | None) 
     items.append(_bold_number(cited_words(turn)))
     items.append(_bold_number(words.quote_count(turn)))
     if info is not None and attribution is not None:
-        items.append(join(f"{info.label.lower()} ", el("b", words.seconds(attribution.seconds))))
+        items.append(join(f"{words.inside(info.label)} ", el("b", words.seconds(attribution.seconds))))
     if turn.answer and turn.answer.finish == "length":
         items.append(el("span", "cut at the length limit", cls="warn"))
     if turn.id is not None:
@@ -168,7 +170,9 @@ def bar(turn: Turn, cards: Sequence[Card], attribution: Attribution | None, info
 
 
 def _share_bar(turn: Turn, cards: Sequence[Card], attribution: Attribution, info: MethodInfo) -> Safe:
-    head = el("div", el("span", f"What the answer leaned on · {info.label.lower()}"), funnel_words(turn), cls="barhead")
+    head = el(
+        "div", el("span", f"What the answer leaned on · {words.inside(info.label)}"), funnel_words(turn), cls="barhead"
+    )
     measured = [c for c in cards if c.provenance.share]
     if not measured:
         why = attribution.reason or "no source has a positive score"
@@ -186,13 +190,14 @@ def _share_bar(turn: Turn, cards: Sequence[Card], attribution: Attribution, info
 def _segment(card: Card) -> Safe:
     part = card.provenance.share or 0.0
     figure = words.share(part)
-    name = f"{card.n} · {card.source.passage.title} {figure}" if part >= 0.13 else f"{card.n}" if part >= 0.035 else ""
+    name = f"{card.n} · {figure}" if part >= WIDE else f"{card.n}" if part >= 0.035 else ""
     passage = card.source.passage
     full = f"Source {card.n}, {passage.title}, page {passage.page}: {figure}, raw {card.provenance.raw}"
     return el(
         "button",
         el("span", name),
-        cls="seg" if part >= 0.13 else "seg thin",
+        el("span", passage.title, cls="of") if part >= 2 * WIDE else None,
+        cls="seg" if part >= WIDE else "seg thin",
         type="button",
         style=f"--c:{source_variable(card.n)};width:calc({part * 100:.3f}% - 2px)",
         data_ns=card.n,
@@ -244,7 +249,7 @@ def _scale_strip(turn: Turn, cards: Sequence[Card], attribution: Attribution, in
     return join(
         el(
             "div",
-            el("span", f"{_claim(info)} · {info.label.lower()}, {info.unit} — a scale, not shares"),
+            el("span", f"{_claim(info)} · {words.inside(info.label)}, {info.unit} — a scale, not shares"),
             funnel_words(turn),
             cls="barhead",
         ),

@@ -58,8 +58,8 @@ def rows(turns: Sequence[Any], chain: str) -> list[dict[str, Any]]:
             "outcome": words.OUTCOMES[t.outcome],
             "cited / sent": f"{t.cited} / {t.sent}",
             "quotes": quotes_said(t.quotes),
-            "provenance": ", ".join(t.methods) or words.DASH,
             "chain": chain,
+            "provenance": ", ".join(t.methods) or words.DASH,
         }
         for t in turns
     ]
@@ -152,13 +152,13 @@ def _detail(turn: Turn) -> None:
         st.page_link("app.py", label="Open in Ask", icon=":material/forum:", query_params={"turn": str(turn.id)})
         st.page_link("pages/audit.py", label="Link", icon=":material/link:", query_params={"log": str(turn.id)})
         _receipt_download(turn)
-    last: Attribution | None = turn.attributions[-1] if turn.attributions else None
+    first: Attribution | None = turn.attributions[0] if turn.attributions else None  # the one it was asked with
     infos = session.method_infos()
     block(
         question(turn.question),
         outcome(turn),
         answer(turn),
-        strip(turn, last, infos.get(last.method) if last else None),
+        strip(turn, first, infos.get(first.method) if first else None),
     )
     names = ["Sources", "Candidates", "Quotes", "Where did it get lost?", "Settings", "Rows"]
     sources, candidates, quotes, lost, settings, events = st.tabs(names)
@@ -197,6 +197,7 @@ def _sources(turn: Turn, infos: dict[str, Any]) -> None:
         for item in turn.attributions:
             info = infos.get(item.method)
             name = (info.label if info else item.method) + (" + question" if item.include_query else "")
+            name += f", {info.unit.split(',')[0]}" if info else ""
             row[name] = words.score(item.scores[i]) if i < len(item.scores) else words.DASH
         made.append(row)
     st.dataframe(made, hide_index=True, alt="The sources of this turn with every score recorded")

@@ -18,7 +18,7 @@ from components.palette import TONES, contrast
 from components.safe import chart_text
 from provenance.records import Attribution, Source
 
-HEAD_WIDTH = 14
+HEAD_WIDTH = 18
 """Characters in one line of a column head."""
 
 
@@ -68,7 +68,7 @@ def heat_map(
     figures = heat_words(attributions, infos, len(sources))
     ground, full = ("#1c2024", "#4fb0d6") if dark else ("#f3f3ef", "#0b6e8f")
     ink = TONES["ink"].dark if dark else TONES["ink"].light
-    names = [f"{s.n} · {chart_text(s.passage.title, 20)}, p. {s.passage.page}" for s in sources]
+    names = [f"{s.n} · {chart_text(s.passage.title, 24)}, p. {s.passage.page}" for s in sources]
     labels = [head(infos[a.method].label) for a in attributions]
     raw = [
         [
@@ -108,15 +108,16 @@ def heat_map(
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"color": ink, "size": 13, "family": "Source Sans, sans-serif"},
-        yaxis={"autorange": "reversed", "fixedrange": True, "automargin": True, "showgrid": False},
-        xaxis={"side": "top", "fixedrange": True, "automargin": True, "showgrid": False, "tickangle": 0},
+        yaxis={"autorange": "reversed", "fixedrange": True, "automargin": True, "showgrid": False, "ticks": ""},
+        xaxis={"side": "top", "fixedrange": True, "automargin": True, "showgrid": False, "ticks": "", "tickangle": 0},
     )
     return figure
 
 
 def head(label: str) -> str:
     """A column head in lines short enough to stand beside its neighbours; `<br>` is plotly's own line break."""
-    return "<br>".join(chart_text(line, HEAD_WIDTH + 6) for line in textwrap.wrap(label, HEAD_WIDTH))
+    lines = [line for part in label.replace(" (", "\n(").split("\n") for line in textwrap.wrap(part, HEAD_WIDTH)]
+    return "<br>".join(chart_text(line) for line in lines)
 
 
 def blend(first: str, second: str, part: float) -> str:
@@ -171,4 +172,4 @@ def agreement_words(value: float | None) -> str:
     size = abs(value)
     name = "strong" if size >= 0.7 else "fair" if size >= 0.4 else "weak" if size >= 0.2 else "none"
     sign = "opposite, " if value <= -0.2 else ""
-    return f"{value:+.2f} · {sign}{name}"
+    return f"{value:+.2f} · {sign}{name}".replace("-", "−")

@@ -86,7 +86,7 @@ def _compare(turn: Turn, key: str) -> None:
             wanted = [
                 n
                 for n in missing
-                if st.button(f"Run {infos[n].label.lower()}", key=f"run-{key}-{n}", help=label(costs[n], None))
+                if st.button(f"Run {words.inside(infos[n].label)}", key=f"run-{key}-{n}", help=label(costs[n], None))
             ]
             if len(missing) > 1 and st.button("Run all", key=f"run-{key}-all", type="primary"):
                 wanted = missing

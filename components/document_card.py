@@ -82,9 +82,9 @@ def _provenance(item: Card, info: MethodInfo | None) -> Safe:
     line = metric("Provenance", got.fraction, got.text, "provenance", title, in_words=got.against)
     if info is None:
         return join(line, el("p", got.reason, cls="method"))
-    named = f"{info.label.lower()} · {info.kind}: {words.KINDS[info.kind]}"
+    named = f"{words.inside(info.label)} · {info.kind}: {words.KINDS[info.kind]}"
     if got.reason is not None:
-        named = f"{info.label.lower()} · {got.reason}"
+        named = f"{words.inside(info.label)} · {got.reason}"
     return join(line, el("p", named, cls="hide"), el("p", named, cls="method") if got.reason else None)
 
 

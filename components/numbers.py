@@ -160,7 +160,8 @@ def short_unit(info: MethodInfo) -> str:
     """The unit short enough for a card: `cosine`, `of 5`."""
     if info.name == "llm" and info.high is not None:
         return f"of {info.high:g}"
-    return info.unit if len(info.unit) <= 12 else info.name
+    unit = info.unit.split(",")[0]
+    return unit if len(unit) <= 12 else info.name
 
 
 def cards(

@@ -55,7 +55,7 @@ def outcome(turn: Turn) -> Safe | None:
     if turn.outcome == "answered":
         return None
     said = {
-        "refused": "The documents do not answer this.",
+        "refused": "Refused.",
         "stopped": "Stopped. What was written until then is kept.",
         "failed": "This question could not be answered.",
         "started": "Not finished.",

@@ -79,6 +79,11 @@ def count(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def inside(label: str) -> str:
+    """A label as it stands inside a sentence: `leave one out`, but `Shapley`, which is a name."""
+    return label if label.startswith("Shapley") else label[:1].lower() + label[1:]
+
+
 def listed(items: list[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return items[0] if len(items) == 1 else " and ".join((", ".join(items[:-1]), items[-1])) if items else ""
