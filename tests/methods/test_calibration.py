@@ -190,6 +190,11 @@ def test_the_default_models_calibration_is_shipped_with_how_it_was_made(lm: Lang
     assert found.target.startswith("leave-one-out")
     assert found.fit_seed != found.check_seed
     assert sum(found.weights) == pytest.approx(1.0, abs=1e-4)
-    assert found.figures.top1 >= 0.9  # what the project promises of its own planted prompts
+    # What the project promises of planted prompts that had no part in choosing the heads.
+    assert found.figures.prompts >= 200
+    assert found.figures.top1 >= 0.90
+    assert found.figures.answered >= 30
+    assert found.figures.answered_top1 is not None
+    assert found.figures.answered_top1 >= 0.97
     assert found.figures.last_layer_top1 < found.figures.top1
     assert json.dumps(found.figures.position_spread)
