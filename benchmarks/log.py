@@ -134,9 +134,7 @@ def _logging(log: Log, passages: list[Passage], name: str, times: int) -> Row:
     asked = turn(passages)
 
     def logged() -> None:
-        id = log.start(asked.question, asked.settings)
-        log.turn(id)
-        log.finish(id, replace(asked, settings={}))
+        log.finish(log.start(asked.question, asked.settings), replace(asked, settings={}))
 
     return Row(f"logging one ask, {name}", median_ms(logged, times), "ms", goal=Goal(5, of="value"))
 

@@ -218,7 +218,8 @@ def _tour() -> None:
 
 def stored_turn(number: str) -> None:
     """`?turn=ID`: a stored turn, read only."""
-    turn = session.engine().turn(int(number)) if number.isdigit() else None
+    id = share.turn_number(number)
+    turn = None if id is None else session.engine().turn(id)
     if turn is None:
         st.warning(f"There is no turn #{label(number, 20)} in the log.", icon=":material/search_off:")
         if st.button("Ask a question", key="leave"):

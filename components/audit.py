@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -14,6 +14,9 @@ from components.receipt import block, outcome
 from components.safe import Safe, cell, el, label
 from provenance.errors import ProvenanceError
 from provenance.records import Attribution, Turn
+
+if TYPE_CHECKING:
+    from provenance.log import DeletedDocument
 
 LIMIT = 200
 RECALL_AT = 20
@@ -36,8 +39,8 @@ def screen() -> None:
     _verified()
     turns = log.turns(LIMIT, outcome=None if chosen == "all" else chosen, search=search or None)
     number = _table(turns)
-    if number is None and asked is not None and asked.isdigit():
-        number = int(asked)
+    if number is None:
+        number = share.turn_number(asked)
     if number is None:
         _recall()
         return
@@ -159,6 +162,7 @@ def _detail(turn: Turn) -> None:
         outcome(turn),
         answer(turn),
         strip(turn, first, infos.get(first.method) if first else None),
+        *map(deleted_said, session.engine().log.deleted_since(turn)),
     )
     names = ["Sources", "Candidates", "Quotes", "Where did it get lost?", "Settings", "Rows"]
     sources, candidates, quotes, lost, settings, events = st.tabs(names)
@@ -179,6 +183,17 @@ def _detail(turn: Turn) -> None:
         _settings(turn)
     with events:
         _events(turn)
+
+
+def deleted_said(deleted: DeletedDocument) -> Safe:
+    """That a document of the turn is gone, and that what is shown of it is what the log holds."""
+    sent = f"sent as {', '.join(f'[{n}]' for n in deleted.sources)}" if deleted.sources else "a candidate, not sent"
+    return el(
+        "p",
+        el("b", deleted.title),
+        f" ({sent}) was deleted on {share.when(deleted.deleted_at)}. Its passages stand here as they were recorded.",
+        cls="warn",
+    )
 
 
 def _sources(turn: Turn, infos: dict[str, Any]) -> None:

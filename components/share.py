@@ -13,6 +13,11 @@ from components.safe import cell, file_name, markdown_text
 from provenance.records import Candidate, Stage, Turn
 
 
+def turn_number(asked: str | None) -> int | None:
+    """The number of a turn in an address, or None where it is none: `²` and a thousand digits are not."""
+    return int(asked) if asked and asked.isdecimal() and len(asked) < 30 else None
+
+
 def when(moment: str) -> str:
     """An ISO 8601 moment as `30 Nov 2026, 10:00 UTC`."""
     try:

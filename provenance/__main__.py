@@ -232,10 +232,11 @@ def _log_list(options: argparse.Namespace) -> int:
 
 def _log_show(options: argparse.Namespace) -> int:
     from provenance.codec import to_json
-    from provenance.output import turn_json, turn_text
+    from provenance.output import deleted_text, turn_json, turn_text
 
     engine = _engine()
     turn = _logged(engine, options.id)
+    deleted = engine.log.deleted_since(turn)
     events = [asdict(event) for event in engine.log.events(options.id)]
     method, include_query = str(turn.settings.get("method", "off")), bool(turn.settings.get("include_query"))
     replayed: dict[str, Any] | None = None
@@ -245,9 +246,12 @@ def _log_show(options: argparse.Namespace) -> int:
         found = replay(engine.log, options.id, engine.retriever())
         replayed = {"same": found.same, "differences": [asdict(item) for item in found.differences]}
     if options.json:
-        _print({"turn": to_json(turn), "events": events, "replay": replayed})
+        gone = [asdict(document) for document in deleted]
+        _print({"turn": to_json(turn), "events": events, "deleted": gone, "replay": replayed})
         return 0
     _show(f"{turn.question}\n\n{turn_text(turn_json(turn, method, include_query))}")
+    for document in deleted:
+        _show(deleted_text(document))
     for event in events:
         _show(f"{event['at']}  {event['event']}  {event['hash']}")
     if replayed is not None:

@@ -84,9 +84,9 @@ class Asking:
 
     def run(self) -> Iterator[Event]:
         """Answer the question. Ends with exactly one Finished, unless the caller closes the iterator."""
-        turn_id = self.parts.log.start(self.question, self._settings_in_force())
-        turn = self.parts.log.turn(turn_id)
-        assert turn is not None  # it has just been written
+        turn = self.parts.log.begin(self.question, self._settings_in_force())
+        turn_id = turn.id
+        assert turn_id is not None  # the log has given it one
         if self.options.follow_up is not None:
             turn = replace(turn, sources_from=self.options.follow_up.id)
         self._turn = turn

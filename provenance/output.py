@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from provenance.ingest.files import Ingested
-from provenance.log.log import Summary
+from provenance.log.log import DeletedDocument, Summary
 from provenance.records import Attribution, Candidate, Source, Turn
 
 _BY = {"model": "the model", "evidence": "evidence"}
@@ -133,14 +133,21 @@ def turn_text(value: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def deleted_text(deleted: DeletedDocument) -> str:
+    """A document of a turn that was deleted since, in one line."""
+    sent = f"sent as {', '.join(f'[{n}]' for n in deleted.sources)}" if deleted.sources else "not sent"
+    return f"Deleted since: {deleted.title} ({deleted.deleted_at[:10]}, {sent}). What is shown is what was recorded."
+
+
 def summary_text(summary: Summary) -> str:
     """One line of `log list`, for people."""
+    deleted = f"  {summary.deleted} of {summary.candidates} candidates deleted since" if summary.deleted else ""
     quotes = (
         "no quotes checked" if summary.quotes is None else f"{summary.quotes[0]} of {summary.quotes[1]} quotes good"
     )
     return (
         f"#{summary.id}  {summary.asked_at}  {summary.outcome:9}  "
-        f"{summary.cited} cited of {summary.sent} sent  {quotes}  {summary.question}"
+        f"{summary.cited} cited of {summary.sent} sent  {quotes}{deleted}  {summary.question}"
     )
 
 

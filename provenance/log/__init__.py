@@ -2,7 +2,7 @@
 
 from provenance.log.events import Event
 from provenance.log.export import export_csv, export_jsonl, verify_jsonl
-from provenance.log.log import Log, Summary
+from provenance.log.log import DeletedDocument, Log, Summary
 from provenance.log.quotes import check_quotes, find_quotes
 from provenance.log.receipt import export_receipt
 from provenance.log.replay import Difference, Replay, replay, search_settings
@@ -10,6 +10,7 @@ from provenance.log.triage import Ranks, Recall, Triage, mark, recall, triage
 from provenance.log.verification import Head, Verification
 
 __all__ = [
+    "DeletedDocument",
     "Difference",
     "Event",
     "Head",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import sqlalchemy as sa
 
-from provenance.log.log import Log
+from provenance.log.log import LARGEST, Log
 from provenance.log.verification import Head, Verification, verify_rows
 from provenance.records import Turn
 from provenance.store.chain import canonical
@@ -47,6 +47,8 @@ def export_jsonl(log: Log, turn_id: int | None = None) -> Iterator[str]:
     """
     statement = sa.select(log_table).order_by(log_table.c.seq)
     if turn_id is not None:
+        if not 0 < turn_id <= LARGEST:
+            return
         statement = statement.where(log_table.c.turn_id == turn_id)
     with log.store.reading() as connection:
         for row in connection.execution_options(yield_per=200).execute(statement):

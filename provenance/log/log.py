@@ -21,6 +21,9 @@ from provenance.store.schema import log
 _TURN = sa.select(log).where(log.c.turn_id == sa.bindparam("turn")).order_by(log.c.seq)
 _STARTED = sa.select(log.c.seq).where(log.c.seq == sa.bindparam("turn"), log.c.turn_id == sa.bindparam("turn"))
 
+LARGEST = 2**63 - 1
+"""The largest number that a row of either engine can have."""
+
 _CHUNK = 500
 _PACKAGES = ("torch", "transformers", "sentence-transformers", "flashrank", "SQLAlchemy", "streamlit")
 
@@ -46,6 +49,17 @@ class Summary:
     hash: str
 
 
+@dataclass(frozen=True, slots=True)
+class DeletedDocument:
+    """A document of a turn that was deleted later. `sources` are the numbers it was sent as."""
+
+    document_id: str
+    title: str
+    deleted_at: str
+    sources: tuple[int, ...]
+    candidates: int
+
+
 class Log:
     """The log in a store. Any number of threads and processes may append at once."""
 
@@ -53,13 +67,20 @@ class Log:
         self.store = store
 
     def start(self, question: str, settings: Mapping[str, str | int | float | bool | None]) -> int:
-        """Write the `started` row, before anything else is done for the question, and return the turn's id.
+        """What `begin` does; returns the turn's id alone."""
+        id = self.begin(question, settings).id
+        assert id is not None  # it is the number of its row
+        return id
+
+    def begin(self, question: str, settings: Mapping[str, str | int | float | bool | None]) -> Turn:
+        """Write the `started` row, before anything else is done for the question, and return the turn as it stands.
 
         `settings` are the search and generation settings in force.
         """
         payload = {"question": question, "settings": dict(settings), "program": program_version()}
         with self.store.writing() as connection:
-            return chain.append(connection, None, "started", payload, opens=True)
+            id, at = chain.append(connection, None, "started", payload, opens=True)
+        return Turn(id, question, at, "started", settings=dict(settings))
 
     def append(self, turn_id: int | None, event: str, payload: Mapping[str, Any]) -> None:
         """Append one event to a turn, or to none (None). Nothing in the log is ever changed.
@@ -71,7 +92,8 @@ class Log:
         """
         with self.store.writing() as connection:
             if turn_id is not None:
-                if connection.execute(_STARTED, {"turn": turn_id}).first() is None:
+                known = 0 < turn_id <= LARGEST and connection.execute(_STARTED, {"turn": turn_id}).first()
+                if not known:
                     raise LookupError(f"There is no turn {turn_id} in the log.")
             chain.append(connection, turn_id, event, payload)
 
@@ -95,6 +117,8 @@ class Log:
 
     def events(self, turn_id: int | None = None) -> list[Event]:
         """The events of one turn in order, or of the whole log."""
+        if turn_id is not None and not 0 < turn_id <= LARGEST:
+            return []
         with self.store.reading() as connection:
             if turn_id is not None:
                 return [to_event(row) for row in connection.execute(_TURN, {"turn": turn_id})]
@@ -111,6 +135,23 @@ class Log:
         gone = {str(e.payload["document_id"]): e.at for e in self.events_named("document_deleted")}
         present = {document.id for document in self.store.documents()}
         return {id: at for id, at in gone.items() if id not in present}
+
+    def deleted_since(self, turn: Turn) -> tuple[DeletedDocument, ...]:
+        """The documents of a turn's candidates and sources that are no longer in the store, best candidate first."""
+        gone = self.deleted_documents()
+        passages = [c.passage for c in turn.candidates] + [s.passage for s in turn.sources]
+        titles = {p.document_id: p.title for p in reversed(passages) if p.document_id in gone}
+        return tuple(
+            DeletedDocument(
+                document_id=id,
+                title=titles[id],
+                deleted_at=gone[id],
+                sources=tuple(s.n for s in turn.sources if s.passage.document_id == id),
+                candidates=sum(c.passage.document_id == id for c in turn.candidates),
+            )
+            for id in dict.fromkeys(p.document_id for p in passages)
+            if id in gone
+        )
 
     def turns(
         self, limit: int = 50, offset: int = 0, outcome: Outcome | None = None, search: str | None = None

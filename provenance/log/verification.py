@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +27,9 @@ class Head:
     def parse(cls, text: str) -> Head:
         """Read "row:hash", or a hash alone (then `seq` is 0). Raises ValueError for anything else."""
         seq, _, digest = text.strip().rpartition(":")
-        digest = digest.lower()
-        if len(digest) != 64 or set(digest) - set("0123456789abcdef") or (seq and not seq.isdigit()):
+        if not re.fullmatch(r"\d{0,19}", seq, re.ASCII) or not re.fullmatch(r"[0-9a-f]{64}", digest, re.I | re.ASCII):
             raise ValueError("A head reads “row:hash”, with a hash of 64 hexadecimal digits.")
-        return cls(int(seq or 0), digest)
+        return cls(int(seq or 0), digest.lower())
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,8 @@ def now() -> str:
 
 def append(
     connection: sa.Connection, turn_id: int | None, event: str, payload: Mapping[str, Any], *, opens: bool = False
-) -> int:
-    """Append one row inside the caller's write transaction and return its number.
+) -> tuple[int, str]:
+    """Append one row inside the caller's write transaction and return its number and its time.
 
     Where the row `opens` a generation its number becomes the turn's id.
     """
@@ -67,4 +67,4 @@ def append(
     at = now()
     row = {"seq": seq, "turn_id": turn, "event": event, "at": at, "payload": text, "previous": previous}
     connection.execute(_INSERT, row | {"hash": row_hash(seq, turn, event, at, text, previous)})
-    return seq
+    return seq, at

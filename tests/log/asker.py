@@ -26,6 +26,7 @@ from typing import NoReturn
 from provenance.engine import Engine
 from provenance.log import Log
 from provenance.parts import Parts
+from provenance.records import Turn
 from provenance.settings import Settings, load_settings
 from provenance.store import Store
 from tests.conftest import OwnParts
@@ -59,10 +60,10 @@ class TellingLog(Log):
         super().__init__(store)
         self._begun = begun
 
-    def start(self, question: str, settings: Mapping[str, str | int | float | bool | None]) -> int:
-        id = super().start(question, settings)
-        os.write(self._begun, f"{id}\n".encode())
-        return id
+    def begin(self, question: str, settings: Mapping[str, str | int | float | bool | None]) -> Turn:
+        turn = super().begin(question, settings)
+        os.write(self._begun, f"{turn.id}\n".encode())
+        return turn
 
 
 def ask_forever(settings: Settings, models: Parts, begun: int) -> NoReturn:
