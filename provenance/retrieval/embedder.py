@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import json
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +34,8 @@ PACKAGED_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 _WINDOW_OVERLAP = 48
+_READ = 64
+"""How many texts whose tokens were read are kept as vectors."""
 _NOT_NEEDED = ["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.tflite"]
 
 
@@ -61,6 +64,7 @@ class Embedder:
         self._sha256 = sha256
         self._model: SentenceTransformer | None = None
         self._lock = threading.Lock()
+        self._read: OrderedDict[str, Vectors] = OrderedDict()
 
     @property
     def revision(self) -> str:
@@ -94,34 +98,43 @@ class Embedder:
             return np.zeros((0, self.dimension), dtype=np.float32)
         with self._lock:
             model = self._load()
-            vectors = model.encode(
-                list(texts),
-                batch_size=16,
-                normalize_embeddings=True,
-                convert_to_numpy=True,
-                show_progress_bar=False,
-            )
-        return np.ascontiguousarray(vectors, dtype=np.float32)
+            vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+            missing = []
+            for i, text in enumerate(texts):
+                known = self._read.get(text)
+                if known is None:
+                    missing.append(i)
+                else:
+                    vectors[i] = known
+            if missing:
+                vectors[missing] = model.encode(
+                    [texts[i] for i in missing],
+                    batch_size=16,
+                    normalize_embeddings=True,
+                    convert_to_numpy=True,
+                    show_progress_bar=False,
+                )
+        return vectors
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The contextual vectors of every token, before they are averaged; what is beyond `max_tokens` is not read.
 
-        Raises Unavailable as `encode` does.
+        The vectors of the last texts as wholes come with them and are kept, so that `encode` need not read a
+        passage again that was just weighed for an answer. Raises Unavailable as `encode` does.
         """
-        import torch
+        from torch.nn.functional import normalize
 
         with self._lock:
-            found = self._load().encode(
-                list(texts),
-                batch_size=16,
-                output_value="token_embeddings",
-                show_progress_bar=False,
-            )
-        result = []
-        for text, tensor in zip(texts, found, strict=True):
-            offsets = self._tokenizer.encode(text).offsets[: len(tensor)]
-            unit = torch.nn.functional.normalize(tensor[: len(offsets)].float(), dim=-1)
-            result.append(TokenVectors(tuple(offsets), unit.cpu().numpy()))
+            found = self._load().encode(list(texts), batch_size=16, output_value=None, show_progress_bar=False)
+            result = []
+            for text, features in zip(texts, found, strict=True):
+                tensor = features["token_embeddings"]  # padded: the offsets say where the text ends
+                offsets = self._tokenizer.encode(text).offsets[: len(tensor)]
+                unit = normalize(tensor[: len(offsets)].float(), dim=-1)
+                result.append(TokenVectors(tuple(offsets), unit.cpu().numpy()))
+                self._read[text] = normalize(features["sentence_embedding"].float(), dim=-1).cpu().numpy()
+            while len(self._read) > _READ:
+                self._read.popitem(last=False)
         return result
 
     def count_tokens(self, text: str) -> int:

@@ -52,3 +52,19 @@ def test_weights_with_another_hash_are_refused(embedder: Embedder) -> None:
 def test_a_folder_that_is_no_model_is_named(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"has no config\.json"):
         load_embedder(replace(settings, provenance_similarity_llm=str(tmp_path)))
+
+
+def test_a_text_whose_tokens_were_just_read_is_not_read_again(
+    embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["The weir was raised by two feet in 1911.", "Eels pass it at night.", "Nobody counts them."]
+    before = embedder.encode(texts)
+    tokens = embedder.token_vectors(texts)
+    assert all(len(item.offsets) == len(item.vectors) for item in tokens)
+
+    def read_again(*_: object, **__: object) -> None:
+        raise AssertionError("the model read a text that it had just read")
+
+    monkeypatch.setattr(embedder._load(), "encode", read_again)
+    np.testing.assert_allclose(embedder.encode(texts), before, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(embedder.encode(texts[:1]), axis=1), 1, atol=1e-5)
