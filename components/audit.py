@@ -150,7 +150,7 @@ def _csv(log: Any) -> str:
 
 def _detail(turn: Turn) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="share"):
-        block(el("h2", f"#{turn.id}", cls="title2"))
+        block(el("h2", f"#{turn.id}", cls="title2 flush"))
         block(el("span", f"{share.when(turn.asked_at)} · {words.OUTCOMES[turn.outcome]}", cls="soft"))
         st.page_link("app.py", label="Open in Ask", icon=":material/forum:", query_params={"turn": str(turn.id)})
         st.page_link("pages/audit.py", label="Link", icon=":material/link:", query_params={"log": str(turn.id)})
@@ -212,7 +212,7 @@ def _sources(turn: Turn, infos: dict[str, Any]) -> None:
         for item in turn.attributions:
             info = infos.get(item.method)
             name = (info.label if info else item.method) + (" + question" if item.include_query else "")
-            name += f", {info.unit.split(',')[0]}" if info else ""
+            name += f", {numbers.short_unit(info)}" if info and numbers.short_unit(info) != info.name else ""
             row[name] = words.score(item.scores[i]) if i < len(item.scores) else words.DASH
         made.append(row)
     st.dataframe(made, hide_index=True, alt="The sources of this turn with every score recorded")

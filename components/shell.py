@@ -33,7 +33,9 @@ def shell(page: str, first: Callable[[], None] = lambda: None) -> None:
     After a start the engine takes a second to import: the name, the links and what `first` draws are there before.
     """
     st.set_page_config(page_title=f"{page} · Receipts", layout="wide")
-    st.html(f"<style>{style.RECEIPT}{style.CHROME}</style>")
+    # Streamlit tells the theme to its own frame only; a dialog hangs beside it and would draw light words on light.
+    scheme = f":root{{color-scheme:{'dark' if st.context.theme.type == 'dark' else 'light'}}}"
+    st.html(f"<style>{style.RECEIPT}{style.CHROME}{scheme}</style>")
     with st.sidebar:
         rail = st.container(key="rail")
     with rail:

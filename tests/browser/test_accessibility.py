@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.driving import Shared, Visit, settled
 
@@ -46,4 +46,11 @@ def test_no_screen_has_a_serious_violation(shared: Shared, visit: Visit, scheme:
         settled(page)
         page.wait_for_timeout(600)
         assert axe(page) == [], path
+    page.goto(page.url.split("/audit")[0].split("/guide")[0] + f"/?turn={shared.turn}")
+    settled(page)
+    page.locator(".card").get_by_role("button", name="Show on page").first.click()
+    expect(page.get_by_role("dialog").get_by_text("The passage as in the document")).to_be_visible()
+    settled(page)
+    page.wait_for_timeout(600)
+    assert axe(page) == [], "the page dialog"
     page.context.close()
