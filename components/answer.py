@@ -11,6 +11,8 @@ from components.safe import Safe, el, join
 from provenance.records import Attribution, Citation, SentenceSupport, Turn
 
 NO_SUPPORT = "no source supports this"
+CLOSE = 0.03
+"""Dots of the scale closer than this stand in two rows, so that none hides another."""
 WIDE = 0.13
 """A segment of the bar from this share on has room for its figure; from twice as much on for a title too."""
 
@@ -227,10 +229,12 @@ def _notes(cards: Sequence[Card], attribution: Attribution) -> str:
 
 def _scale_strip(turn: Turn, cards: Sequence[Card], attribution: Attribution, info: MethodInfo) -> Safe:
     low, high = scale_ends(info, attribution.scores)
-    dots = []
+    dots, before, low_row = [], -1.0, False
     for card in sorted(cards, key=lambda c: c.provenance.fraction or 0.0):
         if card.provenance.fraction is None:
             continue
+        low_row = card.provenance.fraction - before < CLOSE and not low_row
+        before = card.provenance.fraction
         full = f"Source {card.n}, {card.source.passage.title}: {card.provenance.raw}"
         dots.append(
             el(
@@ -238,7 +242,7 @@ def _scale_strip(turn: Turn, cards: Sequence[Card], attribution: Attribution, in
                 card.n,
                 cls="chip dot",
                 type="button",
-                style=f"--c:{source_variable(card.n)};left:{card.provenance.fraction * 100:.2f}%",
+                style=f"--c:{source_variable(card.n)};left:{before * 100:.2f}%;top:{72 if low_row else 28}%",
                 data_ns=card.n,
                 data_kind="chip",
                 title=full,
