@@ -6,13 +6,17 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or a wrong setting.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.exc import DBAPIError
 
 from provenance.errors import ProvenanceError, SettingsError
 from provenance.settings import METHOD_NAMES, load_settings
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from provenance.records import Turn
 
 SUFFIXES = (".pdf", ".txt", ".md", ".markdown")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 SAMPLES = Path(__file__).parents[1] / "samples"
 
 
@@ -31,6 +36,9 @@ class UsageError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 must not end the command
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     options = _parser().parse_args(arguments)
     try:
@@ -40,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except ProvenanceError as error:
         _say(f"failed: {error}")
+        return 1
+    except DBAPIError as error:
+        _say(f"failed: the database: {str(error.orig).strip()}")
         return 1
     except KeyboardInterrupt:
         _say("stopped")
@@ -89,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="COMMAND", required=True
     )
     listed = command("list", _log_list, "One line per question, newest first.", log)
-    listed.add_argument("--limit", type=int, default=50, metavar="N")
+    listed.add_argument("--limit", type=int, default=50, metavar="N", help="at most N lines")
     show = command("show", _log_show, "Everything recorded about one question.", log)
     show.add_argument("id", type=int)
     show.add_argument("--replay", action="store_true", help="search again under the recorded settings and compare")
@@ -97,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--head", help="a head noted earlier, SEQ:HASH; finds a tail that was cut off")
     export = command("export", _log_export, "The whole log as JSON lines, or as a table, or one row as HTML.", log)
     export.add_argument("--format", choices=("jsonl", "csv", "html"), default="jsonl")
-    export.add_argument("--id", type=int, help="one question only; needed for html")
+    export.add_argument("--id", type=int, help="one question only; needed for html, not for csv")
 
     lost = command("triage", _triage, "Say where the text that should have been used got lost.")
     lost.add_argument("id", type=int, metavar="LOG_ID")
@@ -222,6 +233,8 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _log_list(options: argparse.Namespace) -> int:
     from provenance.output import summary_text
 
+    if options.limit < 1:
+        raise UsageError("--limit must be at least 1.")
     summaries = _engine().log.turns(limit=options.limit)
     if options.json:
         _print([asdict(summary) for summary in summaries])
@@ -269,16 +282,20 @@ def _logged(engine: Engine, turn_id: int) -> Turn:
 
 
 def _log_verify(options: argparse.Namespace) -> int:
-    engine = _engine()
-    found = engine.log.verify(options.head)
-    head = engine.log.head()
+    from provenance.log.verification import Head
+
+    try:
+        expected = None if options.head is None else Head.parse(options.head)
+    except ValueError as error:
+        raise UsageError(f"--head: {error}") from error
+    found = _engine().log.verify(expected)
     if options.json:
-        _print({**asdict(found), "head": str(head) if head else None})
+        _print({**asdict(found), "head": str(found.head) if found.head else None})
     else:
         broken = f"Row {found.broken} is broken: {found.reason}"
         _show(f"{found.rows:,} rows, the chain is whole." if found.ok else broken)
-        if head:
-            _show(f"Head: {head}")
+        if found.head:
+            _show(f"{'Head' if found.ok else 'Last whole row'}: {found.head}")
     return 0 if found.ok else 1
 
 
@@ -286,13 +303,22 @@ def _log_export(options: argparse.Namespace) -> int:
     from provenance.log.export import export_csv, export_jsonl
     from provenance.log.receipt import export_receipt
 
-    log = _engine().log
+    if options.format == "html" and options.id is None:
+        raise UsageError("--format html needs --id.")
+    if options.format == "csv" and options.id is not None:
+        raise UsageError("--format csv lists every question; leave --id out.")
+    engine = _engine()
+    log = engine.log
+    if options.id is not None:
+        _logged(engine, options.id)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(
+            encoding="utf-8", newline=""
+        )  # the hashes are over UTF-8, and a table ends its own lines
     if options.format == "jsonl":
         sys.stdout.writelines(export_jsonl(log, options.id))
     elif options.format == "csv":
         sys.stdout.write(export_csv(log))
-    elif options.id is None:
-        raise UsageError("--format html needs --id.")
     else:
         sys.stdout.write(export_receipt(log, options.id))
     return 0
@@ -325,7 +351,10 @@ def _migrate(options: argparse.Namespace) -> int:
     from provenance.store.migrate import migrate
 
     engine = _engine()
-    target = open_store(options.to)
+    try:
+        target = open_store(options.to)
+    except SettingsError as error:
+        raise UsageError(str(error).replace("DATABASE_URL", "--to")) from error
     try:
         copied = migrate(engine.store, target, lambda fraction, message: _say(f"{fraction:4.0%} {message}"))
     finally:
@@ -411,11 +440,16 @@ def _print(value: Any, flush: bool = False) -> None:
 
 
 def _show(text: str) -> None:
-    print(text.encode("utf-8", "replace").decode("utf-8"))
+    print(_plain(text))
 
 
 def _say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    print(_plain(message), file=sys.stderr, flush=True)
+
+
+def _plain(text: str) -> str:
+    """Text as a terminal may get it: nothing of a document moves the cursor, hides a line or turns the direction."""
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,8 @@ def attribution_json(case_id: str | None, attribution: Attribution) -> dict[str,
 
 def turn_text(value: dict[str, Any]) -> str:
     """What `turn_json` made, for people."""
-    lines = [value["answer"] or f"({value['outcome']}: {value['reason']})", ""]
+    outcome = value["outcome"] + (f": {value['reason']}" if value["reason"] else "")
+    lines = [value["answer"] or f"({outcome})", ""]
     for source in value["sources"]:
         retrieval, provenance = source["retrieval"], source["provenance"]
         share = source["_attribution_length_percentage"]
@@ -142,12 +143,13 @@ def deleted_text(deleted: DeletedDocument) -> str:
 def summary_text(summary: Summary) -> str:
     """One line of `log list`, for people."""
     deleted = f"  {summary.deleted} of {summary.candidates} candidates deleted since" if summary.deleted else ""
-    quotes = (
-        "no quotes checked" if summary.quotes is None else f"{summary.quotes[0]} of {summary.quotes[1]} quotes good"
-    )
+    good, checked = summary.quotes or (0, 0)
+    quotes = f"{good} of {checked} quotes good" if checked else "no quotes"
+    if summary.quotes is None:
+        quotes = "quotes not checked"
     return (
         f"#{summary.id}  {summary.asked_at}  {summary.outcome:9}  "
-        f"{summary.cited} cited of {summary.sent} sent  {quotes}{deleted}  {summary.question}"
+        f"{summary.cited} cited of {summary.sent} sent  {quotes}{deleted}  {' '.join(summary.question.split())}"
     )
 
 

@@ -6,11 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import sqlalchemy as sa
+
+from provenance.log import Log, verify_jsonl
+from provenance.records import Answer, Candidate, Citation, Prompt, Source, Span, Turn
+from provenance.store import open_store
+from tests.log.ferry import document_of
 
 ROOT = Path(__file__).parents[1]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -119,6 +126,77 @@ def test_the_log_can_be_listed_shown_verified_replayed_and_exported(run: Run, as
     assert run("log", "export", "--format", "html", "--id", id).stdout.lower().startswith("<!doctype html")
 
 
+@pytest.fixture
+def audited(tmp_path: Path) -> Iterator[tuple[Log, dict[str, str]]]:
+    """A log of one turn over one document, and the environment in which the commands read it."""
+    store = open_store(f"sqlite:///{tmp_path / 'receipts.sqlite3'}")
+    document, pages, passages = document_of("Time\x1b[2Jtable", ("The ferry leaves at 21:40.", "Dogs on a lead."))
+    store.add_document(document, pages, passages, np.ones((2, 2), np.float32), embedder="tiny@1", original=b"bytes")
+    sources = (Source(1, passages[0], passages[0].text),)
+    prompt = Prompt("…", (), sources, (Span(0, 1),), (Span(0, 1),), "When?", Span(1, 2), None, "Answer.")
+    question = "When\x1b[31m\r\ndoes it \u202eleave? \udcff"
+    turn = Turn(
+        None, question, "", "answered", tuple(Candidate(p, sent=1 if p.page == 1 else None) for p in passages),
+        prompt, Answer("At 21:40 [1].", (), "writer", "1"), citations=(Citation(1, 9, 12, "model"),), quotes=(),
+    )  # fmt: skip
+    log = Log(store)
+    log.finish(log.start(question, {}), turn)
+    yield log, {"DATABASE_URL": str(store.engine.url)}
+    store.close()
+
+
+def test_a_shown_turn_names_its_documents_that_were_deleted_since(
+    run: Run, audited: tuple[Log, dict[str, str]]
+) -> None:
+    log, environment = audited
+    assert json.loads(run("log", "show", "1", "--json", **environment).stdout)["deleted"] == []
+    document = log.store.documents()[0]
+    log.store.delete_document(document.id)
+    (gone,) = json.loads(run("log", "show", "1", "--json", **environment).stdout)["deleted"]
+    at = log.deleted_documents()[document.id]
+    assert gone == {
+        "document_id": document.id,
+        "title": document.title,
+        "deleted_at": at,
+        "sources": [1],
+        "candidates": 2,
+    }
+    assert f"table ({at[:10]}, sent as [1])" in run("log", "show", "1", **environment).stdout
+    assert "2 of 2 candidates deleted since" in run("log", "list", **environment).stdout
+
+
+def test_nothing_that_is_logged_reaches_the_terminal_as_a_command(
+    run: Run, audited: tuple[Log, dict[str, str]]
+) -> None:
+    _, environment = audited
+    for encoding in ("utf-8", "ascii"):
+        for arguments in (["log", "list"], ["log", "show", "1"]):
+            done = run(*arguments, PYTHONIOENCODING=encoding, **environment)
+            assert done.returncode == 0, done.stderr
+            assert not set("\x1b\r\u202e") & set(done.stdout)
+        assert len(run("log", "list", PYTHONIOENCODING=encoding, **environment).stdout.splitlines()) == 1
+    plain, ascii_only = (run("log", "export", PYTHONIOENCODING=e, **environment).stdout for e in ("utf-8", "ascii"))
+    assert verify_jsonl(plain.splitlines()).ok
+    assert plain == ascii_only
+
+
+def test_verify_names_the_broken_row_and_the_last_whole_one(run: Run, audited: tuple[Log, dict[str, str]]) -> None:
+    log, environment = audited
+    head = log.head()
+    assert run("log", "verify", "--head", str(head), **environment).returncode == 0
+    with log.store.writing() as connection:
+        connection.execute(sa.text("DROP TRIGGER log_no_update"))
+        connection.execute(sa.text("UPDATE log SET payload = '{' WHERE seq = 2"))
+    done = run("log", "verify", **environment)
+    assert done.returncode == 1
+    assert "Row 2 is broken" in done.stdout
+    assert "Last whole row: 1:" in done.stdout
+    found = json.loads(run("log", "verify", "--json", **environment).stdout)
+    assert (found["ok"], found["broken"], found["head"][:2]) == (False, 2, "1:")
+    shown = run("log", "show", "1", **environment)
+    assert (shown.returncode, "Row 2 of the log cannot be read" in shown.stdout) == (0, True)
+
+
 def test_triage_says_where_the_expected_text_stopped(run: Run, asked: dict[str, Any]) -> None:
     id = str(asked["log_id"])
     found = json.loads(run("triage", id, "--expect", "leaves Port Ellary at 21:40", "--json").stdout)
@@ -140,6 +218,11 @@ def test_triage_says_where_the_expected_text_stopped(run: Run, asked: dict[str, 
         ["attribute", "README.md", "--method", "magic"],
         ["evaluate"],
         ["log", "export", "--format", "html"],
+        ["log", "export", "--format", "csv", "--id", "1"],
+        ["log", "list", "--limit", "0"],
+        ["log", "verify", "--head", "nonsense"],
+        ["migrate", "--to", "nonsense"],
+        ["migrate", "--to", "postgresql://nobody@127.0.0.1:1/none"],
     ],
 )
 def test_wrong_usage_is_exit_code_2_with_words_on_stderr(run: Run, arguments: list[str]) -> None:
@@ -155,7 +238,14 @@ def test_a_wrong_setting_is_exit_code_2_and_names_it(run: Run) -> None:
 
 
 def test_what_is_not_there_is_exit_code_1(run: Run) -> None:
-    for arguments in (["log", "show", "9999"], ["triage", "9999", "--expect", "x"]):
+    for arguments in (
+        ["log", "show", "9999"],
+        ["log", "show", "9" * 40],
+        ["log", "export", "--id", "9999"],
+        ["log", "export", "--format", "html", "--id", "9999"],
+        ["triage", "9999", "--expect", "x"],
+    ):
         done = run(*arguments)
         assert done.returncode == 1
         assert "9999" in done.stderr
+        assert done.stdout == ""

@@ -35,7 +35,10 @@ _PARTS: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One row of the log. `payload` is what was recorded; `hash` covers the whole row and the row before."""
+    """One row of the log. `payload` is what was recorded; `hash` covers the whole row and the row before.
+
+    `readable` is False where the payload is no JSON object any more; then it is empty.
+    """
 
     seq: int
     turn_id: int | None
@@ -44,11 +47,24 @@ class Event:
     payload: dict[str, Any]
     previous: str
     hash: str
+    readable: bool = True
 
 
 def to_event(row: Any) -> Event:
-    """The event of a row of the log table."""
-    return Event(row.seq, row.turn_id, row.event, row.at, json.loads(row.payload), row.previous, row.hash)
+    """The event of a row of `raw_rows`. A damaged row is an event too: the others must stay readable beside it."""
+    event, at, previous, hashed = map(as_text, (row.event, row.at, row.previous, row.hash))
+    try:
+        payload = json.loads(row.payload)
+    except (TypeError, ValueError):
+        payload = None
+    if isinstance(payload, dict):
+        return Event(row.seq, row.turn_id, event, at, payload, previous, hashed)
+    return Event(row.seq, row.turn_id, event, at, {}, previous, hashed, readable=False)
+
+
+def as_text(value: object) -> str:
+    """A stored text as `raw_rows` gives it, with U+FFFD where its bytes are no text any more."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def turn_payload(turn: Turn) -> dict[str, Any]:
@@ -67,20 +83,29 @@ def turn_payload(turn: Turn) -> dict[str, Any]:
 
 
 def fold(events: Sequence[Event]) -> Turn | None:
-    """The turn that the events of one generation add up to, in their order. None where it was never started."""
+    """The turn that the events of one generation add up to, in their order. None where it was never started.
+
+    Where a row was damaged its part is missing, and the turn's `reason` says so.
+    """
     turn: Turn | None = None
+    damaged = []
     for event in events:
-        if event.event == "started":
-            turn = Turn(
-                id=event.turn_id,
-                question=str(event.payload.get("question", "")),
-                asked_at=event.at,
-                outcome="started",
-                settings=dict(event.payload.get("settings", {})),
-            )
-        elif turn is not None:
-            turn = _apply(turn, event)
-    return turn
+        opens = event.event == "started"
+        if opens:
+            turn = Turn(event.turn_id, str(event.payload.get("question", "")), event.at, "started")
+        if turn is None:
+            continue
+        try:
+            turn = replace(turn, settings=dict(event.payload.get("settings", {}))) if opens else _apply(turn, event)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            damaged.append(event.seq)
+        else:
+            if not event.readable:
+                damaged.append(event.seq)
+    if turn is None or not damaged:
+        return turn
+    said = f"Row {', '.join(map(str, damaged))} of the log cannot be read: verify the log."
+    return replace(turn, reason=f"{said} {turn.reason}" if turn.reason else said)
 
 
 def _apply(turn: Turn, event: Event) -> Turn:

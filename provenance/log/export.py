@@ -7,11 +7,11 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
-import sqlalchemy as sa
-
+from provenance.log.events import as_text
 from provenance.log.log import LARGEST, Log
-from provenance.log.verification import Head, Verification, verify_rows
+from provenance.log.verification import Head, Verification, raw_rows, verify_rows
 from provenance.records import Turn
 from provenance.store.chain import canonical
 from provenance.store.schema import log as log_table
@@ -43,35 +43,51 @@ def export_jsonl(log: Log, turn_id: int | None = None) -> Iterator[str]:
     """Every row, or those of one turn, as one line of canonical JSON with its hash.
 
     Take `hash` out of a line, write what is left as canonical JSON (keys sorted, no white
-    space, UTF-8), and its SHA-256 is the hash; `previous` is the hash of the line before.
+    space, UTF-8), and its SHA-256 is the hash; `previous` is the hash of the line before. A row
+    that was damaged is a line too, and fails that check.
     """
-    statement = sa.select(log_table).order_by(log_table.c.seq)
-    if turn_id is not None:
-        if not 0 < turn_id <= LARGEST:
-            return
-        statement = statement.where(log_table.c.turn_id == turn_id)
+    if turn_id is not None and not 0 < turn_id <= LARGEST:
+        return
     with log.store.reading() as connection:
+        statement = raw_rows(connection)
+        if turn_id is not None:
+            statement = statement.where(log_table.c.turn_id == turn_id)
         for row in connection.execution_options(yield_per=200).execute(statement):
+            at, event, hashed, payload, previous = map(
+                as_text, (row.at, row.event, row.hash, row.payload, row.previous)
+            )
             yield (
-                f'{{"at":{canonical(row.at)},"event":{canonical(row.event)},"hash":{canonical(row.hash)},'
-                f'"payload":{row.payload},"previous":{canonical(row.previous)},"seq":{row.seq},'
-                f'"turn_id":{canonical(row.turn_id)}}}\n'
+                f'{{"at":{canonical(at)},"event":{canonical(event)},"hash":{canonical(hashed)},'
+                f'"payload":{payload if _is_line(payload) else canonical(payload)},"previous":{canonical(previous)},'
+                f'"seq":{row.seq},"turn_id":{canonical(row.turn_id)}}}\n'
             )
 
 
 def verify_jsonl(lines: Iterable[str], head: Head | str | None = None) -> Verification:
     """Check an exported log (all of it) the way `Log.verify` checks the database."""
     expected = Head.parse(head) if isinstance(head, str) else head
-    return verify_rows((_Line(json.loads(line)) for line in lines if line.strip()), expected)
+    return verify_rows((_Line(line) for line in lines if line.strip()), expected)
 
 
 class _Line:
-    """A line of an export with the fields of a row."""
+    """A line of an export with the fields of a row; all of them None where it is no such line."""
 
-    def __init__(self, value: dict[str, object]) -> None:
-        self.seq, self.turn_id, self.event = value["seq"], value["turn_id"], value["event"]
-        self.at, self.previous, self.hash = value["at"], value["previous"], value["hash"]
-        self.payload = canonical(value["payload"])
+    def __init__(self, line: str) -> None:
+        self.seq = self.turn_id = self.event = self.at = self.payload = self.previous = self.hash = None
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            value = json.loads(line)
+            self.payload = canonical(value["payload"])
+            self.turn_id, self.event, self.at = value["turn_id"], value["event"], value["at"]
+            self.previous, self.hash, self.seq = value["previous"], value["hash"], value["seq"]
+
+
+def _is_line(payload: str) -> bool:
+    """Whether a payload is JSON on one line, as all are that were not damaged."""
+    try:
+        json.loads(payload)
+    except (ValueError, RecursionError):
+        return False
+    return "\n" not in payload and "\r" not in payload
 
 
 def export_csv(log: Log) -> str:

@@ -143,9 +143,10 @@ def _candidates(turn: Turn, deleted: Mapping[str, str]) -> str:
 
 
 def _settings(turn: Turn, events: Sequence[Event]) -> str:
-    program = events[0].payload.get("program", {})
+    program = events[0].payload.get("program")
     rows = [[_t(name), _t("—" if value is None else value)] for name, value in sorted(turn.settings.items())]
-    rows += [[_t(f"version of {name}"), _t(value)] for name, value in program.items()]
+    if isinstance(program, dict):  # else the row was damaged
+        rows += [[_t(f"version of {name}"), _t(value)] for name, value in program.items()]
     rows += [[_t(f"seconds: {timing.step}"), f"{timing.seconds:.3f}"] for timing in turn.timings]
     if turn.prompt:
         rows.append(["prompt, SHA-256", f"<span class='hash'>{turn.prompt.hash}</span>"])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from provenance.codec import from_json
+from provenance.errors import ProvenanceError
 from provenance.log.log import Log
 from provenance.log.match import match
 from provenance.log.quotes import locate
@@ -105,8 +107,11 @@ def triage(
     """Say where the text that should have been used stopped in a recorded turn.
 
     Without a retriever the ranks of a text that was never retrieved are not measured. `method`
-    is the attribution that judges use; by default the one computed last.
+    is the attribution that judges use; by default the one computed last. Raises ProvenanceError
+    for a text without words.
     """
+    if not words(expected):
+        raise ProvenanceError("The text to look for holds no words. Paste a sentence that should have been used.")
     passages, how = _holders(expected, turn, store)
     if not passages:
         return _absent(expected, store)
@@ -152,16 +157,20 @@ def mark(log: Log, turn_id: int, expected: str, found: Triage, note: str = "") -
 
 def recall(log: Log, at: int = 20) -> Recall:
     """Recall over all marked questions; the last mark of one text in one turn counts."""
-    last: dict[tuple[int | None, str], dict[str, Any]] = {}
+    last: dict[tuple[int | None, str], tuple[str, Ranks]] = {}
     for event in log.events_named("marked"):
-        if "triage" in event.payload:
-            last[event.turn_id, normalise(str(event.payload.get("expected", "")))] = event.payload["triage"]
-    present = [item for item in last.values() if item["stop"] not in STOPS[:2]]
-    measured = [item["ranks"] for item in present if item["ranks"]["measured"]]
+        try:
+            found = event.payload["triage"]
+            stop, ranks = str(found["stop"]), from_json(Ranks, found["ranks"])
+        except (ValueError, TypeError, KeyError):
+            continue  # a damaged row marks nothing; verifying the log names it
+        last[event.turn_id, normalise(str(event.payload.get("expected", "")))] = stop, ranks
+    present = [ranks for stop, ranks in last.values() if stop not in STOPS[:2]]
+    measured = [ranks for ranks in present if ranks.measured]
 
     def share(search: str) -> float | None:
-        hits = sum(ranks[search] is not None and ranks[search] <= at for ranks in measured)
-        return hits / len(measured) if measured else None
+        places = [getattr(ranks, search) for ranks in measured]
+        return sum(place is not None and place <= at for place in places) / len(places) if places else None
 
     return Recall(at, len(measured), len(last) - len(present), share("lexical"), share("dense"), share("fused"))
 
@@ -211,8 +220,6 @@ def _nearest(expected: str, store: Store) -> tuple[Passage, float] | None:
 
 def _absent(expected: str, store: Store) -> Triage:
     blind = store.pages_without_text()
-    if not words(expected):
-        return Triage("not in the documents", "The text holds no words.")
     if not blind:
         return Triage("not in the documents", "No document holds this text. Add the document that does.", "documents")
     shown = "; ".join(f"{document.title}, page {number}" for document, number in blind[:4])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -47,7 +48,12 @@ class Verification:
 
 def raw_rows(connection: sa.Connection) -> sa.Select[Any]:
     """Every row in order. On SQLite text comes as bytes: damage is reported, not refused by the driver."""
-    if connection.dialect.name != "sqlite":
+    return _raw_rows(connection.dialect.name)
+
+
+@cache
+def _raw_rows(dialect: str) -> sa.Select[Any]:
+    if dialect != "sqlite":
         return sa.select(log).order_by(log.c.seq)
     text = {column.name for column in log.c if isinstance(column.type, sa.Text)}
     columns = [sa.cast(c, sa.LargeBinary).label(c.name) if c.name in text else c for c in log.c]
@@ -81,6 +87,8 @@ def verify_rows(rows: Iterable[Any], expected: Head | None = None) -> Verificati
 
 def _fault(row: Any, last: Head) -> str | None:
     """What is wrong with a row that should follow `last`, or None."""
+    if row.seq is None:
+        return "its line cannot be read"
     if row.seq != last.seq + 1:
         return f"the row is missing; the next one is row {row.seq}"
     event, at, payload, previous, hashed = map(_text, (row.event, row.at, row.payload, row.previous, row.hash))

@@ -24,26 +24,37 @@ _MIGRATION_LOCK = 0x52454346
 def make_engine(url: str) -> sa.Engine:
     """An engine for `sqlite:///…` or `postgresql://…` (also `postgres://`); psycopg is the driver.
 
-    A SQLite file's folder is created. Raises SettingsError for any other address.
+    A SQLite file's folder is created. Raises SettingsError for any other address, and where the folder cannot be made.
     """
     if url.startswith(("postgres://", "postgresql:")):
         url = re.sub(r"^postgres(ql)?:", "postgresql+psycopg:", url)
     try:
         parsed = make_url(url)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):
         raise SettingsError("DATABASE_URL must start with postgresql:// or sqlite:///.") from None
     if parsed.get_backend_name() == "postgresql":
         return sa.create_engine(parsed, pool_pre_ping=True)
     if parsed.get_backend_name() == "sqlite":
-        return _sqlite(parsed)
+        try:
+            return _sqlite(parsed)
+        except OSError as error:
+            raise SettingsError(f"DATABASE_URL: the folder of {parsed.database} cannot be made: {error}") from error
     raise SettingsError("DATABASE_URL must start with postgresql:// or sqlite:///.")
 
 
 def migrate_schema(engine: sa.Engine) -> None:
     """Bring the database to the newest schema. Safe when several processes do it at once.
 
-    Raises SettingsError where a newer program has changed the schema.
+    Raises SettingsError where the database cannot be opened, and where a newer program has changed the schema.
     """
+    try:
+        _migrate(engine)
+    except sa.exc.DBAPIError as error:
+        place = engine.url.render_as_string(hide_password=True)
+        raise SettingsError(f"DATABASE_URL: {place} cannot be used: {str(error.orig).strip()}") from error
+
+
+def _migrate(engine: sa.Engine) -> None:
     with engine.connect() as connection:
         if _revision(connection) == HEAD:
             return

@@ -11,6 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
+from provenance.errors import SettingsError
 from provenance.records import Document, Page, Passage
 from provenance.store import chain, lexical, schema
 from provenance.store.connect import make_engine, migrate_schema
@@ -49,10 +50,14 @@ class EmbedderInUse:
 def open_store(url: str) -> Store:
     """Open the database at a SQLAlchemy address, creating it and bringing its schema up to date.
 
-    Raises SettingsError where the address is neither SQLite nor Postgres.
+    Raises SettingsError where the address is neither SQLite nor Postgres, or no database can be opened there.
     """
     engine = make_engine(url)
-    migrate_schema(engine)
+    try:
+        migrate_schema(engine)
+    except SettingsError:
+        engine.dispose()
+        raise
     return Store(engine)
 
 

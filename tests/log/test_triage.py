@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from provenance.errors import ProvenanceError
 from provenance.log import Log, Recall, mark, recall, triage
 from provenance.log.triage import STOPS
 from provenance.parts import Parts
@@ -62,9 +63,11 @@ def test_a_text_that_no_document_holds_asks_for_the_document(log: Log, store: St
     assert (found.stop, found.setting, found.passage_id) == ("not in the documents", "documents", None)
 
 
-def test_no_words_are_nowhere(log: Log, store: Store, retriever: Retriever) -> None:
-    found = triage(ask(log, retriever), " …! ", store, retriever)
-    assert (found.stop, found.setting) == ("not in the documents", None)
+def test_a_text_without_words_is_refused_in_words(log: Log, store: Store, retriever: Retriever) -> None:
+    turn = ask(log, retriever)
+    for nothing in ("", " …! ", "\udcff\ufffd"):
+        with pytest.raises(ProvenanceError, match="no words"):
+            triage(turn, nothing, store, retriever)
 
 
 def test_a_text_that_may_stand_on_a_page_without_text_names_the_page(store_url: str, parts: Parts) -> None:

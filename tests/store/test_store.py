@@ -399,7 +399,30 @@ def test_every_usual_postgres_address_is_understood(postgres_url: str, prefix: s
     engine.dispose()
 
 
-@pytest.mark.parametrize("url", ["mysql://x/y", "not an address", ""])
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://somebody:secret@127.0.0.1:1/none", "refused"),
+        ("sqlite:////proc/none/receipts.sqlite3", "cannot be made"),
+        ("sqlite:////proc/receipts.sqlite3", "unable to open"),
+    ],
+)
+def test_a_database_that_cannot_be_opened_is_named_without_its_password(url: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said) as caught:
+        open_store(url)
+    assert "DATABASE_URL" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "receipts.sqlite3"
+    path.write_bytes(b"This is a letter, not a database. " * 100)
+    with pytest.raises(SettingsError, match="not a database"):
+        open_store(f"sqlite:///{path}")
+    assert path.read_bytes().startswith(b"This is a letter")
+
+
+@pytest.mark.parametrize("url", ["mysql://x/y", "not an address", "", "postgresql://host:port/name"])
 def test_another_address_is_refused_in_words(url: str) -> None:
     with pytest.raises(SettingsError, match="DATABASE_URL"):
         connecting.make_engine(url)
