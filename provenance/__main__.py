@@ -347,6 +347,7 @@ def _triage(options: argparse.Namespace) -> int:
 
 
 def _migrate(options: argparse.Namespace) -> int:
+    from provenance.log import Log
     from provenance.store import open_store
     from provenance.store.migrate import migrate
 
@@ -357,12 +358,16 @@ def _migrate(options: argparse.Namespace) -> int:
         raise UsageError(str(error).replace("DATABASE_URL", "--to")) from error
     try:
         copied = migrate(engine.store, target, lambda fraction, message: _say(f"{fraction:4.0%} {message}"))
+        found = Log(target).verify()
     finally:
         target.close()
     if options.json:
         _print(copied)
     else:
         _show(", ".join(f"{count:,} {name}" for name, count in copied.items()))
+    if not found.ok:
+        raise ProvenanceError(f"Everything was moved, but the log is broken, as it was before: row {found.broken}.")
+    _say(f"The chain of the log is whole: {found.rows:,} rows.")
     return 0
 
 

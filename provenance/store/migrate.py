@@ -20,8 +20,10 @@ def migrate(source: Store, target: Store, progress: Callable[[float, str], None]
     """Copy every row in one transaction and return how many there are of each table.
 
     Row numbers, hashes and times stay what they were. Raises ProvenanceError where the target
-    is not empty, and where a count differs at the end; then the target is left as it was.
+    is not empty or is the source, and where a count differs at the end; then the target is left as it was.
     """
+    if source.engine.url == target.engine.url:
+        raise ProvenanceError("The target is the database that is in use. Move into another, empty one.")
     report = progress or (lambda fraction, message: None)
     with source.reading() as reader, target.writing() as writer:
         if source.dialect == "postgresql":

@@ -115,6 +115,15 @@ def test_a_target_that_is_not_empty_is_refused_and_left_as_it_was(pair: Pair) ->
     assert target.documents() == []
 
 
+def test_a_store_is_not_moved_into_itself(store_url: str) -> None:
+    source = open_store(store_url)
+    source.set_meta("samples", "2")
+    with pytest.raises(ProvenanceError, match="in use"):
+        migrate(source, open_store(store_url))
+    assert source.meta()["samples"] == "2"
+    source.close()
+
+
 def test_a_failure_on_the_way_leaves_the_target_as_it_was(pair: Pair) -> None:
     source, target = pair
     fill(source)
