@@ -75,7 +75,7 @@ def shoot(page: Page, name: str, *, tallest: int = 1500) -> None:
     picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
     page.set_viewport_size(size)
     for colours in (128, 64, 32):
-        few = picture.quantize(colours, dither=Image.Dither.NONE)
+        few = picture.quantize(colours, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         few.save(HERE / f"{name}.png", optimize=True)
         if (HERE / f"{name}.png").stat().st_size < LARGEST:
             break
