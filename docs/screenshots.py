@@ -74,7 +74,7 @@ def shoot(page: Page, name: str, *, tallest: int = 1500) -> None:
     page.wait_for_timeout(500)
     picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
     page.set_viewport_size(size)
-    for colours in (128, 64, 32):
+    for colours in (256, 128, 64):
         few = picture.quantize(colours, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         few.save(HERE / f"{name}.png", optimize=True)
         if (HERE / f"{name}.png").stat().st_size < LARGEST:
