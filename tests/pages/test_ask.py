@@ -115,7 +115,7 @@ def test_the_first_paint_imports_no_model_library() -> None:
         "import sys\n"
         "from components import answer, ask, audit, comparison, guide, library, session, shell, uploads\n"
         "from provenance.methods import METHODS\n"
-        "slow = {'torch', 'transformers', 'sentence_transformers', 'flashrank', 'sklearn'}\n"
+        "slow = {'torch', 'transformers', 'tokenizers', 'sentence_transformers', 'flashrank', 'sklearn'}\n"
         "heavy = slow & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(heavy)) or 0)\n"
     )
