@@ -216,12 +216,12 @@ def agreement_table(done: Sequence[Attribution], infos: dict[str, MethodInfo]) -
     head = el("tr", el("th", "", scope="col"), *[el("th", infos[a.method].label, scope="col") for a in done])
     rows = []
     for first in done:
-        cells = [
-            el("td", "·")
-            if first is second
-            else el("td", charts.agreement_words(charts.rank_agreement(first.scores, second.scores)), cls="num")
-            for second in done
-        ]
+        cells = []
+        for second in done:
+            agreed = charts.agreement_words(charts.rank_agreement(first.scores, second.scores))
+            figure, _, said = agreed.partition(" · ")
+            # The words stand under the figure: beside it, seven methods would not fit.
+            cells.append(el("td", "·") if first is second else el("td", figure, el("div", said, cls="soft small")))
         rows.append(el("tr", el("th", infos[first.method].label, scope="row"), *cells))
     return el("table", el("thead", head), el("tbody", *rows), cls="heat")
 
