@@ -355,9 +355,9 @@ class Reader:
         import torch
 
         with torch.no_grad():  # a layer's own sink tokens are parameters
-            weights, total = row_weights(query, key[0], positions, base, allowed, bias, terms)
+            weights = row_weights(query, key[0], positions, base, allowed, bias, terms)
             columns = self._indicator(base, base + weights.shape[-1], weights)
-            layer.masses.append(((weights @ columns) / total).transpose(0, 1))
+            layer.masses.append((weights @ columns).transpose(0, 1))
         layer.positions.extend(positions)
         heads = [h for n, h in self._keep if n == layer.number]
         if heads:
@@ -365,7 +365,7 @@ class Reader:
             kept = weights.new_zeros((len(positions), len(heads), prompt))
             stop = min(prompt, base + weights.shape[-1])
             if stop > base:
-                kept[:, :, base:stop] = (weights[heads] / total[heads])[:, :, : stop - base].transpose(0, 1)
+                kept[:, :, base:stop] = weights[heads][:, :, : stop - base].transpose(0, 1)
             layer.tokens.append(kept)
 
     def _indicator(self, base: int, stop: int, like: torch.Tensor) -> torch.Tensor:
@@ -388,8 +388,8 @@ def row_weights(
     allowed: torch.Tensor | None,
     bias: torch.Tensor | None,
     terms: _Terms,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Unnormalised attention weights (heads, rows, keys) and their row totals (heads, rows, 1), in float32.
+) -> torch.Tensor:
+    """Attention weights (heads, rows, keys) in float32; a row sums to 1, less what its sink token takes.
 
     `query` is (heads, rows, dim) and `key` (key heads, keys, dim): grouped queries share a key head.
     `allowed` is the model's mask for these rows (boolean, or added to the scores); None is causal.
@@ -405,21 +405,19 @@ def row_weights(
     if bias is not None:
         scores.add_(bias)
     if allowed is None:
+        # Only the keys after the first of these rows can lie ahead of one of them.
+        ahead = max(0, min(positions) + 1 - base)
         at = torch.as_tensor(positions, device=scores.device)
-        scores.masked_fill_(torch.arange(base, base + keys, device=scores.device) > at[:, None], float("-inf"))
+        later = torch.arange(base + ahead, base + keys, device=scores.device) > at[:, None]
+        scores[..., ahead:].masked_fill_(later, float("-inf"))
     elif allowed.dtype == torch.bool:
         scores.masked_fill_(~allowed, float("-inf"))
     else:
         scores.add_(allowed)
-    top = scores.amax(dim=-1, keepdim=True)
-    if terms.sinks is not None:
-        sinks = terms.sinks.float().view(heads, 1, 1)
-        top = torch.maximum(top, sinks)
-    weights = scores.sub_(top).exp_()
-    total = weights.sum(dim=-1, keepdim=True)
-    if terms.sinks is not None:
-        total = total + (sinks - top).exp()
-    return weights, total
+    if terms.sinks is None:
+        return torch.softmax(scores, dim=-1)
+    sinks = terms.sinks.float().view(heads, 1, 1).expand(heads, rows, 1)
+    return torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1)[..., :-1]
 
 
 # ---- the attention function handed to transformers -------------------------------------------------------------------
@@ -500,8 +498,8 @@ def _chunked(
             stop = min(at + _BATCH, rows)
             allowed = None if mask is None else mask[b, :, at:stop, :keys]
             positions = range(keys - rows + at, keys - rows + stop)
-            weights, total = row_weights(query[b, :, at:stop], key[b], positions, 0, allowed, None, terms)
-            grouped = (weights / total).view(shared, -1, keys)
+            weights = row_weights(query[b, :, at:stop], key[b], positions, 0, allowed, None, terms)
+            grouped = weights.reshape(shared, -1, keys)
             mixed = torch.matmul(grouped, value[b].float()).view(heads, stop - at, -1)
             output[b, at:stop] = mixed.transpose(0, 1).to(output.dtype)
     return output
