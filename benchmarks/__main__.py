@@ -15,7 +15,7 @@ from importlib import import_module
 
 from benchmarks.table import Row, table
 
-MODULES = ("attention", "decoding", "ablation", "accuracy", "store", "log", "reranking", "screens")
+MODULES = ("attention", "decoding", "ablation", "accuracy", "fusion", "store", "log", "reranking", "screens")
 
 
 def run(name: str, quick: bool) -> list[Row]:

@@ -1,7 +1,8 @@
-"""What reading attention adds to writing an answer: the same answer with and without it, in turns.
+"""What reading attention adds to writing an answer: the same answer without it, as the app reads it, and in full.
 
-Both go through the writer that the app uses: one prefill, then token by token. The reading is paid for
-when the answer ends, so its last step, reducing what was set aside, is part of the time.
+The app reads the layers that its methods need: the calibrated heads' and the last. All go through the writer
+that the app uses: one prefill, then token by token. The reading is paid for when the answer ends, so its
+last step, reducing what was set aside, is part of the time.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import numpy as np
 
 from benchmarks.child import in_child
 from benchmarks.table import Goal, Row
-from benchmarks.threads import language_model, sized_thread
+from benchmarks.threads import sized_thread
 from provenance.generation.writer import LocalWriter
+from provenance.parts import Parts
 from provenance.records import Prompt
+from provenance.settings import load_settings
 
 SIZES = ((5, 600), (10, 2000))
 QUICK = ((5, 600),)
@@ -28,12 +31,12 @@ def run(quick: bool) -> list[Row]:
     for passages, tokens in QUICK if quick else SIZES:
         found = in_child("benchmarks.decoding:seconds", passages=passages, tokens=tokens, repeats=3 if quick else 6)
         size = f"T = {found['prompt']:,} and {found['written']} written, {passages} passages"
-        rows.append(
-            Row(
-                f"decoding while reading, {size}", found["read decode"], "s", "not reading", found["plain decode"], GOAL
+        for way, words, goal in (("app", "as the app reads", GOAL), ("all", "every layer", None)):
+            decode, plain = found[f"{way} decode"], found["plain decode"]
+            rows.append(Row(f"decoding while reading {words}, {size}", decode, "s", "not reading", plain, goal))
+            rows.append(
+                Row(f"whole answer while reading {words}, {size}", found[way], "s", "not reading", found["plain"])
             )
-        )
-        rows.append(Row(f"whole answer while reading, {size}", found["read"], "s", "not reading", found["plain"]))
     return rows
 
 
@@ -43,9 +46,12 @@ def seconds(passages: int, tokens: int, repeats: int) -> dict[str, float]:
     Every repeat writes the same tokens, so each step is taken from the repeat where it was fastest: what
     else the machine does then weighs little.
     """
-    lm = language_model()
+    parts = Parts(load_settings())
+    lm = parts.language_model()
     prompt = sized_thread(lm, passages, tokens).prompt
-    writers = {"plain": LocalWriter(lm, read_attention=False), "read": LocalWriter(lm)}
+    app = parts.writer()
+    assert isinstance(app, LocalWriter)
+    writers = {"plain": LocalWriter(lm, read_attention=False), "app": app, "all": LocalWriter(lm)}
     steps: dict[str, list[list[float]]] = {name: [] for name in writers}
     written = 0
     for turn in range(repeats + 1):

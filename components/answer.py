@@ -222,7 +222,7 @@ def _notes(cards: Sequence[Card], attribution: Attribution) -> str:
         )
     mass = attribution.extra.get("mass_on_passages")
     if mass is not None:
-        said.append(f"{words.share(mass)} of the attention went to the passages")
+        said.append(f"{words.share(mass)} of the attention read went to the passages")
     text = " · ".join(said)
     return text[:1].upper() + text[1:]
 

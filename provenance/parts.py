@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from provenance.errors import Unavailable
@@ -125,5 +125,8 @@ class Parts:
                 if self.settings.provenance_endpoint:
                     self._writer = RemoteWriter(self.settings)
                 else:
-                    self._writer = LocalWriter(self.language_model())
+                    from provenance.methods.calibration import live_layers
+
+                    lm = self.language_model()
+                    self._writer = LocalWriter(lm, layers=partial(live_layers, lm, self.settings.provenance_home))
             return self._writer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,9 +36,13 @@ class Written:
 class LocalWriter:
     """Writes with a loaded model. One answer at a time per model."""
 
-    def __init__(self, lm: LanguageModel, read_attention: bool = True) -> None:
+    def __init__(
+        self, lm: LanguageModel, read_attention: bool = True, layers: Callable[[], Iterable[int] | None] | None = None
+    ) -> None:
+        """`layers` says, at each answer, whose attention is read: the numbers of layers, None for all of them."""
         self.lm = lm
         self.read_attention = read_attention
+        self._layers = layers
         self._lock = threading.Lock()
 
     def stream(
@@ -106,7 +110,7 @@ class LocalWriter:
             return
         from provenance.methods.readout import read_attention
 
-        with read_attention(self.lm, prompt) as reader:
+        with read_attention(self.lm, prompt, layers=self._layers() if self._layers else None) as reader:
             yield reader
 
     def _decode(self, ids: list[int]) -> str:

@@ -191,7 +191,9 @@ class Attention(Method):
         if not case.passages:
             return Attribution(self.name, (), include_query, 0.0)
         try:
-            readout = case_readout(case, resources.language_model())
+            lm = resources.language_model()
+            last = last_attention_layer(lm.model.config.get_text_config())
+            readout = case_readout(case, lm, () if last is None else (last,))
             scores = block_scores(readout, include_query)
         except ProvenanceError as error:
             return unmeasured(self.name, case, include_query, began, str(error))
@@ -202,5 +204,5 @@ class Attention(Method):
             tuple(scores),
             include_query,
             time.perf_counter() - began,
-            extra={"mass_on_passages": readout.mass_on_passages},
+            extra={"mass_on_passages": readout.last_mass_on_passages},
         )

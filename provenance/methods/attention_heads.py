@@ -35,8 +35,8 @@ class AttentionHeads(Method):
             return Attribution(self.name, (), include_query, 0.0)
         try:
             lm = resources.language_model()
-            readout = case_readout(case, lm)
             calibration = ensure_calibration(lm, state_folder(resources), progress)
+            readout = case_readout(case, lm, calibration.layers)
             scores = calibration.scores(readout, include_query)
         except ProvenanceError as error:
             return unmeasured(self.name, case, include_query, began, str(error))
@@ -47,8 +47,7 @@ class AttentionHeads(Method):
             time.perf_counter() - began,
             notes=_position_notes(case, calibration),
             extra={
-                "mass_on_passages": readout.mass_on_passages,
-                "head_mass_on_passages": float(scores.sum()),
+                "mass_on_passages": float(scores.sum()),
                 "position_spread": calibration.figures.position_spread,
             },
         )

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from provenance.errors import ProvenanceError
 from provenance.generation.writer import LocalWriter, Written
-from provenance.methods.attention import block_scores
+from provenance.methods.attention import block_scores, last_attention_layer
 from provenance.methods.base import Case, Progress, silent
 from provenance.methods.leave_one_out import effects
 from provenance.methods.likelihood import Likelihood
@@ -84,6 +84,11 @@ class Calibration:
     fit_seed: int
     check_seed: int
     figures: Figures
+
+    @property
+    def layers(self) -> frozenset[int]:
+        """The layers that hold the heads."""
+        return frozenset(layer for layer, _ in self.heads)
 
     @property
     def position_bound(self) -> bool:
@@ -162,6 +167,19 @@ def find_calibration(lm: LanguageModel, home: Path) -> Calibration | None:
             found = lm._cache[_CACHE_KEY] = read_calibration(path)
             return found
     return None
+
+
+def live_layers(lm: LanguageModel, home: Path) -> frozenset[int] | None:
+    """The layers whose attention the methods need of an answer being written: the calibrated ones and the last.
+
+    None, which stands for all, for a model that was never calibrated or whose last attention layer is not known.
+    """
+    try:
+        calibration = find_calibration(lm, home)
+    except ProvenanceError:  # a damaged file; the method itself says so
+        calibration = None
+    last = last_attention_layer(lm.model.config.get_text_config())
+    return None if calibration is None or last is None else calibration.layers | {last}
 
 
 def ensure_calibration(lm: LanguageModel, home: Path, progress: Progress = silent) -> Calibration:

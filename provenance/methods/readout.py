@@ -105,9 +105,13 @@ class Readout:
         return _mean(self.masses[self._rows(self.layout.question)][..., self._n : 2 * self._n])
 
     @property
-    def mass_on_passages(self) -> float:
-        """Share of the answer's attention that falls on passage text, averaged over layers and heads."""
-        return float(self.heads.sum(axis=-1).mean()) if self._n and self.answer_tokens else 0.0
+    def last_mass_on_passages(self) -> float:
+        """Share of the answer's attention that falls on passage text in the last layer read, averaged over heads."""
+        return float(self.heads[-1].sum(axis=-1).mean()) if self._n and self.answer_tokens else 0.0
+
+    def covers(self, layers: Iterable[int]) -> bool:
+        """Whether all of these layers were read."""
+        return set(layers) <= set(self.layers)
 
     def per_token(self, heads: Sequence[Head], *, blocks: bool = False) -> Floats:
         """Mass on each passage in the rows that predict each answer token: (answer_tokens, len(heads), N)."""

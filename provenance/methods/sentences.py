@@ -160,7 +160,7 @@ def _head_shares(
     calibration = find_calibration(lm, state_folder(resources))
     if calibration is None:
         return None
-    masses = calibration.token_masses(case_readout(case, lm)).astype(np.float64)
+    masses = calibration.token_masses(case_readout(case, lm, calibration.layers)).astype(np.float64)
     result = np.full((len(tokens), masses.shape[1]), 1.0 / masses.shape[1])
     for row, span in enumerate(tokens):
         total = masses[span.start : span.stop].sum(axis=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,14 +73,14 @@ def tokenize_answer(lm: LanguageModel, prompt: Prompt, answer: str) -> tuple[int
     return tuple(lm.tokenizer(lead + text, add_special_tokens=False)["input_ids"])
 
 
-def case_readout(case: Case, lm: LanguageModel) -> Readout:
+def case_readout(case: Case, lm: LanguageModel, layers: Iterable[int] = ()) -> Readout:
     """The attention read while the answer was written; without it, that of exactly one teacher-forced pass.
 
-    The pass is kept in the case's scratch, and so is its key-value cache up to the last passage: the
-    methods of one case share both. Raises ProvenanceError where the answer is empty or the thread
-    cannot be built.
+    A pass is made too where one of `layers` was not read then. It is kept in the case's scratch, and so
+    is its key-value cache up to the last passage: the methods of one case share both. Raises
+    ProvenanceError where the answer is empty or the thread cannot be built.
     """
-    if case.readout is not None and case.readout.read_tokens:
+    if case.readout is not None and case.readout.read_tokens and case.readout.covers(layers):
         return case.readout
     kept = case.scratch.get("readout") if case.scratch is not None else None
     if isinstance(kept, Readout):

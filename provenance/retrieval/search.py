@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from provenance.retrieval.reranker import Reranker
     from provenance.store import Store
 
-DENSE_WEIGHT = 0.7
-"""How much the cosine counts in the fusion; BM25 counts the rest."""
+DENSE_WEIGHT = 0.6
+"""How much the cosine counts in the fusion; BM25 counts the rest. `benchmarks/fusion.py` has the figures."""
 
 DEPTH = 100
 """How many passages each of the two searches returns to the fusion."""
@@ -69,7 +69,9 @@ class Retriever:
         return [(hit.passage_id, hit.score) for hit in hits]
 
 
-def fuse(lexical: Sequence[tuple[str, float]], dense: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+def fuse(
+    lexical: Sequence[tuple[str, float]], dense: Sequence[tuple[str, float]], dense_weight: float = DENSE_WEIGHT
+) -> list[tuple[str, float]]:
     """A weighted sum of two ranked lists' scores, each over its best, in 0..1, best first; ties keep the dense order.
 
     Scores and not ranks, so that a search that hardly tells its hits apart hardly moves the other's
@@ -80,7 +82,7 @@ def fuse(lexical: Sequence[tuple[str, float]], dense: Sequence[tuple[str, float]
     last_cosine = min(cosines.values(), default=0.0)
     last_words = min(words.values(), default=0.0) if len(words) >= DEPTH else 0.0
     scores = {
-        id: DENSE_WEIGHT * cosines.get(id, last_cosine) + (1 - DENSE_WEIGHT) * words.get(id, last_words)
+        id: dense_weight * cosines.get(id, last_cosine) + (1 - dense_weight) * words.get(id, last_words)
         for id in (*cosines, *words)
     }
     return sorted(scores.items(), key=lambda item: -item[1])

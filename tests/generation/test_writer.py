@@ -3,12 +3,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 
+import numpy as np
 import pytest
 
 from provenance.errors import ProvenanceError
 from provenance.generation.models import LanguageModel
 from provenance.generation.prompt import build_prompt, pasted_passages
 from provenance.generation.writer import LocalWriter, Written
+from provenance.methods.attention import block_scores
+from provenance.methods.calibration import find_calibration
+from provenance.parts import Parts
 from provenance.records import Prompt
 
 PASSAGES = pasted_passages(
@@ -68,6 +72,21 @@ def test_attention_is_read_on_the_way_only_where_asked(
 ) -> None:
     assert written[1].readout is not None
     assert finish(LocalWriter(lm, read_attention=False).stream(prompt, max_new_tokens=3))[1].readout is None
+
+
+def test_the_app_reads_the_layers_that_its_methods_need_and_they_score_as_if_all_were_read(
+    parts: Parts, prompt: Prompt, written: tuple[list[str], Written]
+) -> None:
+    calibration = find_calibration(parts.language_model(), parts.settings.provenance_home)
+    writer = parts.writer()
+    assert calibration is not None
+    assert isinstance(writer, LocalWriter)
+    live, everything = finish(writer.stream(prompt, max_new_tokens=40))[1].readout, written[1].readout
+    assert live is not None
+    assert everything is not None
+    assert set(live.layers) == calibration.layers | {everything.layers[-1]}
+    np.testing.assert_allclose(calibration.scores(live), calibration.scores(everything), rtol=1e-5)
+    assert block_scores(live, True) == pytest.approx(block_scores(everything, True), rel=1e-5)
 
 
 def test_stopping_returns_what_was_written_so_far(lm: LanguageModel, prompt: Prompt) -> None:

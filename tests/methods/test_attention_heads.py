@@ -5,12 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from provenance.generation.models import LanguageModel
 from provenance.methods.attention_heads import AttentionHeads
 from provenance.methods.base import Case
 from provenance.methods.calibration import Calibration, Figures, file_name, find_calibration, write_calibration
 from provenance.methods.planted import identical_prompts, planted_prompts
+from provenance.methods.readout import forward, read_attention
+from provenance.methods.thread import build_thread
 from provenance.parts import Parts
 from provenance.settings import Settings
 from tests.methods.tiny_models import tiny_model
@@ -76,7 +79,7 @@ def test_identical_passages_move_less_than_five_points_or_the_calibration_says_s
 def test_scores_are_shares_of_attention_and_the_total_on_passages_is_reported(tmp_path: Path) -> None:
     scored = AttentionHeads().score(case_of(("Ada came in May.", "It rained.")), Local(tiny_model("qwen2"), tmp_path))
     assert all(score is not None and 0 < score < 1 for score in scored.scores)
-    assert scored.extra["head_mass_on_passages"] == pytest.approx(sum(s for s in scored.scores if s is not None))
+    assert scored.extra["mass_on_passages"] == pytest.approx(sum(s for s in scored.scores if s is not None))
     assert 0 < scored.extra["mass_on_passages"] < 1
     assert scored.extra["position_spread"] == 1.0
 
@@ -120,3 +123,13 @@ def test_a_damaged_calibration_is_a_reason_not_an_error(tmp_path: Path) -> None:
 def test_a_remote_writer_gives_a_reason_without_loading_anything(tmp_path: Path) -> None:
     remote = Parts(Settings(provenance_home=tmp_path, provenance_endpoint="http://localhost:1/v1"))
     assert "remote endpoint" in str(AttentionHeads().unavailable(remote))
+
+
+def test_an_answer_that_was_read_in_other_layers_gets_one_pass_of_its_own(tmp_path: Path) -> None:
+    local = Local(tiny_model("llama"), tmp_path)
+    whole = case_of(("Ada came in May.", "It rained."))
+    thread = build_thread(whole, local.lm)
+    with torch.inference_mode(), read_attention(local.lm, thread.prompt, layers=[0]) as reader:
+        forward(local.lm.model, [*thread.prompt.token_ids, *thread.answer_ids])
+    live = replace(whole, prompt=thread.prompt, answer_ids=thread.answer_ids, readout=reader.readout(), scratch={})
+    assert AttentionHeads().score(live, local).scores == pytest.approx(AttentionHeads().score(whole, local).scores)

@@ -18,6 +18,7 @@ from provenance.methods.calibration import (
     file_name,
     find_calibration,
     fit,
+    live_layers,
     measure,
     pooled_masses,
     position_spread,
@@ -198,3 +199,12 @@ def test_the_default_models_calibration_is_shipped_with_how_it_was_made(lm: Lang
     assert found.figures.answered_top1 >= 0.97
     assert found.figures.last_layer_top1 < found.figures.top1
     assert json.dumps(found.figures.position_spread)
+
+
+def test_every_layer_is_read_of_a_model_without_a_calibration_or_with_a_damaged_one(tmp_path: Path) -> None:
+    lm = replace(tiny_model("llama"), name="tiny", _cache={})
+    assert live_layers(lm, tmp_path) is None
+    path = tmp_path / "calibration" / file_name("tiny", lm.revision)
+    path.parent.mkdir()
+    path.write_text("{")
+    assert live_layers(lm, tmp_path) is None
