@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from provenance.log.events import as_text
-from provenance.log.log import LARGEST, Log
+from provenance.log.log import Log
 from provenance.log.verification import Head, Verification, raw_rows, verify_rows
 from provenance.records import Turn
-from provenance.store.chain import canonical
+from provenance.store.chain import LARGEST, canonical
 from provenance.store.schema import log as log_table
 
 COLUMNS = (

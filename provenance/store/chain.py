@@ -20,10 +20,16 @@ import sqlalchemy as sa
 from provenance.store.schema import log
 
 START = "0" * 64
+LARGEST = 2**63 - 1
+"""The largest number that a row of either engine can have."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Made once: building and keying a statement anew takes as long as running it.
 _LOCK = sa.select(sa.func.pg_advisory_xact_lock(0x52454350))  # orders the appends on Postgres
+_started = log.alias()
+_KNOWN = sa.exists().where(_started.c.seq == sa.bindparam("turn"), _started.c.turn_id == sa.bindparam("turn"))
 _HEAD = sa.select(log.c.seq, log.c.hash).order_by(log.c.seq.desc()).limit(1)
+_HEAD_AND_KNOWN = sa.select(log.c.seq, log.c.hash, _KNOWN.label("known")).order_by(log.c.seq.desc()).limit(1)
 _INSERT = log.insert()
 
 
@@ -56,12 +62,20 @@ def append(
 ) -> tuple[int, str]:
     """Append one row inside the caller's write transaction and return its number and its time.
 
-    Where the row `opens` a generation its number becomes the turn's id.
+    Where the row `opens` a generation its number becomes the turn's id. Raises LookupError for a
+    turn that was never started.
     """
+    if turn_id is not None and not 0 < turn_id <= LARGEST:
+        raise LookupError(f"There is no turn {turn_id} in the log.")
     text = canonical(dict(payload))
     if connection.dialect.name == "postgresql":
         connection.execute(_LOCK)
-    head = connection.execute(_HEAD).first()
+    if turn_id is None:
+        head = connection.execute(_HEAD).first()
+    else:
+        head = connection.execute(_HEAD_AND_KNOWN, {"turn": turn_id}).first()
+        if head is None or not head.known:
+            raise LookupError(f"There is no turn {turn_id} in the log.")
     seq, previous = (head.seq + 1, head.hash) if head else (1, START)
     turn = seq if opens else turn_id
     at = now()
