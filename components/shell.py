@@ -63,6 +63,12 @@ def _masthead() -> None:
     with st.container(gap=None):
         for name, path, icon in PAGES:
             st.page_link(path, label=name, icon=icon, width="stretch")
+        _closing()(key="rail-closes")
+
+
+@st.cache_resource
+def _closing():  # type: ignore[no-untyped-def]
+    return st.components.v2.component("rail", js=(Path(__file__).parent / "rail.js").read_text(encoding="utf-8"))
 
 
 def _heading(text: str) -> None:

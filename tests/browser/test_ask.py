@@ -145,6 +145,18 @@ def test_stopping_leaves_a_logged_turn_and_a_usable_page(shared: Shared, visit: 
     page.context.close()
 
 
+def test_on_a_phone_a_link_of_the_sidebar_closes_it(shared: Shared, visit: Visit) -> None:
+    page = visit("/guide", viewport={"width": 390, "height": 844})
+    settled(page)
+    sidebar = page.get_by_test_id("stSidebar")
+    page.get_by_test_id("stExpandSidebarButton").click()
+    expect(sidebar).to_have_attribute("data-collapsed", "false")
+    sidebar.get_by_role("link", name="Documents").click()
+    expect(sidebar).to_have_attribute("data-collapsed", "true")
+    expect(page.get_by_role("heading", name="Documents", exact=True)).to_be_in_viewport()
+    page.context.close()
+
+
 @pytest.mark.parametrize("width", [390])
 def test_a_telephone_sees_the_whole_card(shared: Shared, visit: Visit, width: int) -> None:
     page = visit(f"/?turn={shared.turn}", viewport={"width": width, "height": 844})
