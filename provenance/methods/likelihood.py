@@ -3,13 +3,15 @@
 The prompt is `[P | D1 … DN | S]` and A is the answer. Two ways to take a passage away:
 
 - **masked** (fast): the key-value cache of `[P | D1 … DN]` is kept, and `[S | A]` is run with
-  a mask that hides the dropped blocks from it. Positions stay where they were. Later passages
-  keep what they read from a dropped one, so this is the direct effect.
+  a mask that hides the dropped blocks from it. What stood before a dropped block moves up to close the
+  gap, as it would if its text were removed: with rotary positions that is a rotation of the cached keys
+  (Su et al., 2021). Later passages keep what they read from a dropped one, so this is the direct effect;
+  where no passage follows the dropped ones it is what exact removal gives.
 - **exact**: the tokens of the block are removed and the rest is run again; the part before the
   first removed block is taken from the cache.
 
-Several masked tails are packed side by side into one sequence of batch size one, each seeing
-only itself and the kept blocks: the cache is then never copied or expanded over a batch.
+Several masked tails are run as one batch over the shared cache, whose keys each tail sees rotated
+its own way; that copy lives for one layer at a time.
 """
 
 from __future__ import annotations
@@ -25,22 +27,25 @@ from numpy.typing import NDArray
 from provenance.errors import Unavailable
 from provenance.generation.models import LanguageModel
 from provenance.methods.base import Case, silent
-from provenance.methods.readout import Readout, read_attention
+from provenance.methods.readout import Readout, grouped_queries, read_attention, takes_boolean_masks
 from provenance.methods.thread import build_thread
-from provenance.records import Prompt, Span
+from provenance.records import Prompt
 
 if TYPE_CHECKING:
     import torch
 
     Layers = tuple[tuple[torch.Tensor, torch.Tensor], ...]
+    Rotations = tuple["Rotation | None", ...] | None
+    Mover = Callable[[torch.Tensor, torch.Tensor], None]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Fraction = Callable[[float, str], None]
 
-PACKED_ROWS = 384
-"""Tail tokens per forward pass: enough to keep the cores busy, few enough that the packed tails,
-which compute and discard their attention to each other, waste little."""
+_ROTATIONS = "rotations"
+_PROBE = 61  # positions; enough to turn the quick pairs around and the slow ones measurably
+BATCH_ROWS = 512
+"""Tail tokens per forward pass: enough to keep the cores busy, few enough to bound the copies of the keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ def build_prefix(lm: LanguageModel, prompt: Prompt) -> Prefix:
     length = _prefix_length(prompt)
     cache = _fresh_cache()
     if length:
-        _run(lm, prompt.token_ids[:length], cache, keep=1)
+        _run(lm, [prompt.token_ids[:length]], cache, keep=1)
     return Prefix(prompt, _layers(cache, length) or (), length)
 
 
@@ -116,15 +121,14 @@ def masked_logprobs(
     answer_ids: Sequence[int],
     masks: BoolArray,
     *,
-    spans: Sequence[Span] | None = None,
-    packed_rows: int = PACKED_ROWS,
+    batch_rows: int = BATCH_ROWS,
     progress: Fraction = silent,
 ) -> FloatArray:
     """The answer's log-probabilities under each mask; shape (M, |A|).
 
-    `masks` is boolean of shape (M, N): True keeps a block in sight of `[S | A]`.
-    With `spans` its columns stand for these token spans of the prefix instead of the blocks. Raises
-    Unavailable for hybrid models, whose other layers a mask cannot reach.
+    `masks` is boolean of shape (M, N): True keeps a block in sight of `[S | A]`. In a model whose positions
+    are not rotary the gap of a dropped block stays. Raises Unavailable for hybrid models, whose other
+    layers a mask cannot reach.
     """
     import torch
 
@@ -135,18 +139,19 @@ def masked_logprobs(
     if not answer or not len(masks):
         return found
     tail = [*prompt.token_ids[prefix.length :], *answer[:-1]]
-    per_pass = max(1, packed_rows // len(tail))
-    for start in range(0, len(masks), per_pass):
-        chosen = masks[start : start + per_pass]
-        count = len(chosen)
-        visible = _packed_mask(lm, prefix, spans or prompt.block_tokens, chosen, len(tail))
-        positions = torch.arange(prefix.length, prefix.length + len(tail)).repeat(count)
-        rows = torch.tensor(
-            [r for c in range(count) for r in range((c + 1) * len(tail) - len(answer), (c + 1) * len(tail))]
-        )
-        logits = _run(lm, tail * count, _frozen_cache(prefix.layers), keep=rows, mask=visible, positions=positions)
-        found[start : start + count] = _gather(logits, answer * count).reshape(count, len(answer))
-        progress((start + count) / len(masks), f"{start + count} of {len(masks)} combinations")
+    rotations = rotations_of(lm)
+    per_pass = max(1, batch_rows // len(tail))
+    with grouped_queries(lm.model):
+        for start in range(0, len(masks), per_pass):
+            chosen = masks[start : start + per_pass]
+            count = len(chosen)
+            moved = _moved(prefix, chosen) if rotations else torch.zeros(count, prefix.length)
+            visible = _visible(lm, prefix, chosen, moved, len(tail))
+            positions = torch.arange(prefix.length, prefix.length + len(tail)).repeat(count, 1)
+            cache = _frozen_cache(prefix.layers, rotations, moved.to(lm.device))
+            logits = _run(lm, [tail] * count, cache, keep=len(answer), mask=visible, positions=positions)
+            found[start : start + count] = [_gather(row, answer) for row in logits]
+            progress((start + count) / len(masks), f"{start + count} of {len(masks)} combinations")
     return found
 
 
@@ -184,7 +189,7 @@ class Likelihood:
         prefix = self.prefix
         with torch.inference_mode(), read_attention(self.lm, prompt, start=prefix.length) as reader:
             tail = [*prompt.token_ids[prefix.length :], *answer]
-            logits = _run(self.lm, tail, _frozen_cache(prefix.layers), keep=len(answer) + 1)
+            logits = _run(self.lm, [tail], _frozen_cache(prefix.layers), keep=len(answer) + 1)[0]
         everything = np.ones(len(prompt.block_tokens), dtype=bool)
         self._known.setdefault(("masked", everything.tobytes()), _gather(logits[:-1], answer))
         return reader.readout(len(answer))
@@ -250,25 +255,34 @@ def _prefix_length(prompt: Prompt) -> int:
     return prompt.block_tokens[-1].stop if prompt.block_tokens else 0
 
 
-def _packed_mask(lm: LanguageModel, prefix: Prefix, spans: Sequence[Span], masks: BoolArray, tail: int) -> Any:
-    """Who sees whom when `len(masks)` tails are packed after the prefix: True is visible."""
+def _moved(prefix: Prefix, masks: BoolArray) -> torch.Tensor:
+    """By how many positions each key of the prefix moves up: the dropped tokens after it; shape (M, length)."""
+    import torch
+
+    moved = torch.zeros(len(masks), prefix.length)
+    for i, block in enumerate(prefix.prompt.block_tokens):
+        moved[torch.from_numpy(~masks[:, i]), : block.start] += block.stop - block.start
+    return moved
+
+
+def _visible(lm: LanguageModel, prefix: Prefix, masks: BoolArray, moved: torch.Tensor, tail: int) -> Any:
+    """Which keys each row of each tail sees, as the model's attention takes it."""
     import torch
 
     count, length = len(masks), prefix.length
     seen = torch.ones(count, length, dtype=torch.bool)
-    for i, block in enumerate(spans):
-        seen[~torch.from_numpy(masks[:, i].copy()), block.start : block.stop] = False
-    causal = torch.ones(tail, tail).tril()
-    own = torch.kron(torch.eye(count), causal).bool()
-    visible = torch.cat([seen.repeat_interleave(tail, dim=0), own], dim=1)[None, None]
-    queries = torch.arange(length, length + tail).repeat(count)
-    keys = torch.cat([torch.arange(length), queries])
+    for i, block in enumerate(prefix.prompt.block_tokens):
+        seen[torch.from_numpy(~masks[:, i]), block.start : block.stop] = False
+    causal = torch.ones(tail, tail, dtype=torch.bool).tril()
+    visible = torch.cat([seen[:, None].expand(-1, tail, -1), causal.expand(count, -1, -1)], dim=2)[:, None]
+    queries = torch.arange(length, length + tail)
+    keys = torch.cat([torch.arange(length) + moved, queries.expand(count, -1)], dim=1)
     config = lm.model.config.get_text_config()
     window = getattr(config, "sliding_window", None)
     kinds = set(getattr(config, "layer_types", None) or ())
     if kinds - {"full_attention", "sliding_attention"}:
         raise Unavailable(f"{lm.name} has layers of another kind than full or sliding attention.")
-    near = visible & (queries[:, None] - keys[None, :] < window) if window else visible
+    near = visible & (queries[:, None] - keys[:, None, None] < window) if window else visible
     if "sliding_attention" in kinds and _takes_mask_per_kind(lm):
         return {"full_attention": _for_kernel(lm, visible), "sliding_attention": _for_kernel(lm, near)}
     return _for_kernel(lm, near if "full_attention" not in kinds else visible)
@@ -281,11 +295,11 @@ def _takes_mask_per_kind(lm: LanguageModel) -> bool:
 
 
 def _for_kernel(lm: LanguageModel, visible: torch.Tensor) -> torch.Tensor:
-    """A boolean mask for sdpa, an additive one in the model's float type for every other attention."""
+    """A boolean mask where that is taken, an additive one in the model's float type for every other attention."""
     import torch
 
     visible = visible.to(lm.device)
-    if lm.model.config.get_text_config()._attn_implementation == "sdpa":
+    if takes_boolean_masks(lm.model.config.get_text_config()):
         return visible
     dtype = next(lm.model.parameters()).dtype
     return torch.zeros(visible.shape, dtype=dtype, device=lm.device).masked_fill(~visible, torch.finfo(dtype).min)
@@ -299,13 +313,13 @@ def _plain(
     if not answer:
         return np.zeros(0)
     cache = _frozen_cache(layers) if layers else None
-    return _gather(_run(lm, [*prompt_ids, *answer[:-1]], cache, keep=len(answer)), answer)
+    return _gather(_run(lm, [[*prompt_ids, *answer[:-1]]], cache, keep=len(answer))[0], answer)
 
 
 def _run(
-    lm: LanguageModel, ids: Sequence[int], cache: Any, *, keep: Any, mask: Any = None, positions: Any = None
+    lm: LanguageModel, ids: Sequence[Sequence[int]], cache: Any, *, keep: int, mask: Any = None, positions: Any = None
 ) -> torch.Tensor:
-    """One pass; returns the logits of the kept rows, shape (rows, vocabulary). `keep` is a count or row indices."""
+    """One pass over a batch of threads of one length; returns their last logits, (threads, keep, vocabulary)."""
     import torch
 
     model, device = lm.model, lm.device
@@ -316,15 +330,12 @@ def _run(
     if mask is not None:
         arguments["attention_mask"] = mask
     if positions is not None:
-        arguments["position_ids"] = positions[None].to(device)
-    selects = "logits_to_keep" in names
-    if selects:
-        arguments["logits_to_keep"] = keep if isinstance(keep, int) else keep.to(device)
+        arguments["position_ids"] = positions.to(device)
+    if "logits_to_keep" in names:
+        arguments["logits_to_keep"] = keep
     with torch.inference_mode():
-        logits: torch.Tensor = model(torch.tensor([list(ids)], device=device), **arguments).logits[0]
-    if selects:
-        return logits
-    return logits[-keep:] if isinstance(keep, int) else logits[keep.to(device)]
+        logits: torch.Tensor = model(torch.tensor([list(thread) for thread in ids], device=device), **arguments).logits
+    return logits[:, -keep:]
 
 
 def _gather(logits: torch.Tensor, targets: Sequence[int]) -> FloatArray:
@@ -358,22 +369,124 @@ def _layers(cache: Any, length: int) -> Layers | None:
     return tuple(found)
 
 
-def _frozen_cache(layers: Layers) -> Any:
-    """A cache that shows `layers` before the new tokens and keeps nothing of them."""
+def _frozen_cache(layers: Layers, rotations: Rotations = None, moved: torch.Tensor | None = None) -> Any:
+    """A cache that shows `layers` before the new tokens and keeps nothing of them.
+
+    With `moved` (threads, length) every thread sees the keys moved up by so many positions.
+    """
     from transformers.cache_utils import Cache
 
-    return Cache(layers=[_frozen_layer(keys, values) for keys, values in layers])
+    moves: list[Mover | None] = [None] * len(layers)
+    if rotations and moved is not None:
+        # The layers of a model share one or two sets of frequencies: the angles are worked out once for each.
+        known = {id(r): r.mover(moved) for r in rotations if r is not None}
+        moves = [None if r is None else known[id(r)] for r in rotations]
+    return Cache(layers=[_frozen_layer(k, v, move) for (k, v), move in zip(layers, moves, strict=True)])
 
 
-def _frozen_layer(keys: torch.Tensor, values: torch.Tensor) -> Any:
-    import torch
+def _frozen_layer(keys: torch.Tensor, values: torch.Tensor, move: Mover | None) -> Any:
     from transformers.cache_utils import DynamicLayer
+
+    length = keys.shape[2]
+
+    def seen(before: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+        threads, heads, rows, size = new.shape
+        whole = new.new_empty((threads, heads, length + rows, size))
+        whole[:, :, length:] = new
+        if move and before is keys:
+            move(keys, whole[:, :, :length])
+        else:
+            whole[:, :, :length] = before
+        return whole
 
     class Frozen(DynamicLayer):  # type: ignore[misc]
         def update(self, key_states: Any, value_states: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-            return torch.cat([self.keys, key_states], dim=-2), torch.cat([self.values, value_states], dim=-2)
+            return seen(keys, key_states), seen(values, value_states)
 
     layer = Frozen()
     layer.lazy_initialization(keys, values)
     layer.keys, layer.values = keys, values
     return layer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rotation:
+    """How a layer turns its keys with their position: by `frequencies` (radians per position), pair by pair.
+
+    A pair is two neighbours where `neighbours`, else a dimension of the first half and its like in the second.
+    """
+
+    frequencies: torch.Tensor
+    neighbours: bool
+
+    def move(self, keys: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+        """Keys (1, heads, length, size) as they were at positions higher by `by` (threads, length)."""
+        moved = keys.new_empty((len(by), *keys.shape[1:]))
+        self.mover(by)(keys, moved)
+        return moved
+
+    def mover(self, by: torch.Tensor) -> Mover:
+        """`move` for the keys of many layers, written into a tensor given: the angles are worked out once."""
+        import torch
+
+        angles = by[:, None, :, None] * self.frequencies
+        cosines, sines = angles.cos(), angles.sin()
+        half = len(self.frequencies)
+        places = (
+            (slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if self.neighbours else (slice(half), slice(half, 2 * half))
+        )
+
+        def move(keys: torch.Tensor, into: torch.Tensor) -> None:
+            one, other = (keys[..., place].float() for place in places)
+            into[..., 2 * half :] = keys[..., 2 * half :]
+            target = into if into.dtype == torch.float32 else into.float()
+            for place, own, turned, sign in ((places[0], one, other, -1), (places[1], other, one, 1)):
+                torch.mul(own, cosines, out=target[..., place]).addcmul_(turned, sines, value=sign)
+            if target is not into:
+                into.copy_(target)
+
+        return move
+
+
+def rotations_of(lm: LanguageModel) -> Rotations:
+    """Each layer's rotation, None for a layer that knows no positions; None for a model of other positions.
+
+    Found by trying: a single token attends only to itself, so at two positions its keys differ by
+    the rotation alone, in every layer. Kept with the model.
+    """
+    if _ROTATIONS not in lm._cache:
+        lm._cache[_ROTATIONS] = _find_rotations(lm)
+    return lm._cache[_ROTATIONS]  # type: ignore[no-any-return]
+
+
+def _find_rotations(lm: LanguageModel) -> Rotations:
+    import torch
+
+    there = []
+    for place in (0, _PROBE):
+        cache = _fresh_cache()
+        _run(lm, [[lm.tokenizer.eos_token_id or 0]], cache, keep=1, positions=torch.tensor([[place]]))
+        layers = _layers(cache, 1)
+        if layers is None:
+            return None
+        there.append([keys for keys, _ in layers])
+    frequencies = [b.float() for name, b in lm.model.named_buffers() if name.endswith("inv_freq")]
+    candidates = [Rotation(f, neighbours) for f in frequencies for neighbours in (False, True)]
+    by = torch.full((1, 1), float(_PROBE), device=lm.device)
+    found: list[Rotation | None] = []
+    for start, stop in zip(*there, strict=True):
+        if _alike(start, stop):
+            found.append(None)
+            continue
+        fits = [c for c in candidates if 2 * len(c.frequencies) <= start.shape[-1] and _alike(c.move(start, by), stop)]
+        if not fits:
+            return None
+        found.append(fits[0])
+    return tuple(found) if any(found) else None
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    import torch
+
+    tolerance = 1e-3 if a.dtype == torch.float32 else 3e-2
+    return bool((a - b).abs().max() <= tolerance * b.abs().max())

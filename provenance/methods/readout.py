@@ -13,7 +13,8 @@ in batches, since the keys they need stay in the cache.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -426,7 +427,7 @@ def row_weights(
 
 # ---- the attention function handed to transformers -------------------------------------------------------------------
 
-_local = threading.local()
+_local = threading.local()  # readers, grouped
 _lock = threading.Lock()
 _installed: dict[int, tuple[int, str | None]] = {}  # id(config) → (readers, implementation to restore)
 
@@ -435,6 +436,31 @@ def _stack() -> list[Reader]:
     if not hasattr(_local, "readers"):
         _local.readers = []
     return _local.readers  # type: ignore[no-any-return]
+
+
+@contextmanager
+def grouped_queries(model: Any) -> Iterator[None]:
+    """Inside it, in this thread, query heads that share a key head are one head with more rows.
+
+    The usual way copies the keys for each query head, which costs more than the attention where a batch
+    of short threads looks at a long cache. Every pass made inside must have a mask.
+    """
+    config = model.config.get_text_config()
+    if config._attn_implementation not in ("sdpa", _IMPLEMENTATION):
+        yield
+        return
+    _install(config)
+    _local.grouped = True
+    try:
+        yield
+    finally:
+        _local.grouped = False
+        _uninstall(config)
+
+
+def takes_boolean_masks(config: Any) -> bool:
+    """Whether the attention in force reads True as visible; else a mask is added to the scores."""
+    return config._attn_implementation in ("sdpa", _IMPLEMENTATION)
 
 
 def _install(config: Any) -> None:
@@ -475,7 +501,9 @@ def _attend(
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     terms = _Terms(query.shape[-1] ** -0.5 if scaling is None else float(scaling), softcap, s_aux)
-    if softcap is None and s_aux is None:
+    if getattr(_local, "grouped", False) and softcap is None and s_aux is None and attention_mask is not None:
+        output = _grouped(query, key, value, attention_mask, terms.scaling)
+    elif softcap is None and s_aux is None:
         output, _ = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
         )
@@ -486,6 +514,21 @@ def _attend(
             reader.observe(module.layer_idx, query, key, attention_mask, terms, kwargs.get("position_bias"))
             break
     return output, None
+
+
+def _grouped(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor, scaling: float
+) -> torch.Tensor:
+    """Attention output (batch, rows, heads, dim) without a copy of the keys for each query head."""
+    import torch
+
+    batch, heads, rows, dim = query.shape
+    shared = key.shape[1]
+    many = query.reshape(batch, shared, heads // shared * rows, dim)
+    mixed = torch.nn.functional.scaled_dot_product_attention(
+        many, key, value, attn_mask=mask.repeat(1, 1, heads // shared, 1), scale=scaling
+    )
+    return mixed.reshape(batch, heads, rows, -1).transpose(1, 2).contiguous()
 
 
 def _chunked(

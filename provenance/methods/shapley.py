@@ -1,6 +1,6 @@
 """Shapley: credit shared fairly when sources repeat each other.
 
-Up to five passages the Shapley value of f over all 2^N subsets is computed exactly. Above that a
+Up to six passages the Shapley value of f over all 2^N subsets is computed exactly. Above that a
 surrogate is fitted as in ContextCite (Cohen-Wang et al., 2024): the answer's logit-probability
 under random subsets, regressed on which passages were kept, with the Lasso.
 Every subset is a mask on the key-value cache (`likelihood.masked_logprobs`).
@@ -23,7 +23,7 @@ from provenance.methods.thread import unmeasured, writer_reason
 from provenance.methods.wording import near_duplicates
 from provenance.records import Attribution, MethodKind
 
-EXACT_UP_TO = 5
+EXACT_UP_TO = 6
 SUBSETS = 64
 SEED = 20
 
@@ -86,7 +86,7 @@ def surrogate(masks: BoolArray, totals: FloatArray, tokens: int, strength: float
 
 
 def credit(likelihood: Likelihood, subsets: int = SUBSETS, progress: Progress = silent) -> FloatArray:
-    """Shapley values (N ≤ 5) or surrogate weights (N > 5), in nats per answer token; shape (N,)."""
+    """Shapley values (N ≤ 6) or surrogate weights (N > 6), in nats per answer token; shape (N,)."""
     n, tokens = len(likelihood.prompt.block_tokens), len(likelihood.answer_ids)
     if n <= EXACT_UP_TO:
         return shapley_values(likelihood.masked(all_subsets(n), progress).sum(axis=1)) / tokens

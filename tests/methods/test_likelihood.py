@@ -9,6 +9,7 @@ from provenance.methods import likelihood
 from provenance.methods.base import Case
 from provenance.methods.likelihood import (
     Likelihood,
+    Rotation,
     all_but_one,
     answer_logprobs,
     build_prefix,
@@ -16,6 +17,7 @@ from provenance.methods.likelihood import (
     likelihood_of,
     masked_logprobs,
     prefix_from_cache,
+    rotations_of,
     without_documents,
 )
 from provenance.records import Prompt
@@ -68,22 +70,60 @@ def test_nothing_hidden_gives_the_log_probabilities_of_a_plain_pass(family: str)
     np.testing.assert_allclose(every[0], answer_logprobs(lm, prompt, answer), atol=1e-4)
 
 
+ROTARY = [family for family in FAMILIES if family != "gpt2"]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_masked_block_is_hidden_from_the_tail_exactly_as_in_one_long_pass(family: str) -> None:
+def test_a_masked_block_is_hidden_from_the_tail_exactly_as_in_one_long_pass(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lm, prompt, answer = make(family)
+    monkeypatch.setattr(likelihood, "rotations_of", lambda lm: None)  # the long pass leaves the gap open
     masks = np.array([[0, 1, 1, 0], [1, 0, 1, 1], [0, 0, 0, 0]], bool)
     found = masked_logprobs(lm, build_prefix(lm, prompt), answer, masks)
     for row, mask in zip(found, masks, strict=True):
         np.testing.assert_allclose(row, textbook(lm, prompt, answer, mask), atol=1e-4)
 
 
+@pytest.mark.parametrize("family", ROTARY)
+def test_blocks_that_none_follows_are_masked_as_if_their_text_were_removed(family: str) -> None:
+    lm, prompt, answer = make(family)
+    masks = np.array([[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]], bool)
+    found = masked_logprobs(lm, build_prefix(lm, prompt), answer, masks)
+    for row, mask in zip(found, masks, strict=True):
+        np.testing.assert_allclose(row, exact_logprobs(lm, prompt, answer, mask), atol=1e-4)
+
+
+def test_the_packaged_writer_masks_the_last_block_as_if_its_text_were_removed(lm: LanguageModel) -> None:
+    prompt = build_prompt(lm, "When was it fired?", pasted_passages([("Note", text) for text in TEXTS]))
+    answer = tuple(lm.tokenizer(" In May.")["input_ids"])
+    mask = np.array([True, True, True, False])
+    found = masked_logprobs(lm, build_prefix(lm, prompt), answer, mask[None])[0]
+    np.testing.assert_allclose(found, exact_logprobs(lm, prompt, answer, mask), atol=1e-3)
+
+
+def test_a_model_without_rotary_positions_keeps_the_gap() -> None:
+    assert rotations_of(tiny_model("gpt2")) is None
+    assert all(rotations_of(tiny_model("gemma3")) or [None])
+
+
+@pytest.mark.parametrize("neighbours", [False, True])
+def test_a_key_moved_twice_is_moved_by_the_sum_and_what_is_not_rotated_stays(neighbours: bool) -> None:
+    keys = torch.randn(1, 2, 3, 10, generator=torch.Generator().manual_seed(1))
+    rotation = Rotation(torch.tensor([1.0, 0.1, 0.01]), neighbours)
+    by = torch.tensor([[1.0, 5.0, 0.0], [2.0, 0.0, 7.0]])
+    twice = torch.cat([rotation.move(rotation.move(keys, row[None]), row[None]) for row in by])
+    torch.testing.assert_close(twice, rotation.move(keys, 2 * by))
+    torch.testing.assert_close(twice[..., 6:], keys[..., 6:].expand(2, -1, -1, -1))
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_many_masks_in_one_pass_give_what_each_gives_alone(family: str) -> None:
     lm, prompt, answer = make(family)
     prefix, masks = build_prefix(lm, prompt), all_but_one(4)
-    packed = masked_logprobs(lm, prefix, answer, masks, packed_rows=10_000)
-    alone = masked_logprobs(lm, prefix, answer, masks, packed_rows=1)
-    np.testing.assert_allclose(packed, alone, atol=1e-4)
+    together = masked_logprobs(lm, prefix, answer, masks, batch_rows=10_000)
+    alone = masked_logprobs(lm, prefix, answer, masks, batch_rows=1)
+    np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -78,12 +78,12 @@ def test_exact_values_sum_to_what_all_passages_add_together() -> None:
     assert result.extra == {"subsets": 8.0, "surrogate": 0.0}
 
 
-def test_more_than_five_passages_use_the_surrogate_and_give_the_same_numbers_twice() -> None:
+def test_more_than_six_passages_use_the_surrogate_and_give_the_same_numbers_twice() -> None:
     lm = tiny_model("llama")
-    case = Case("Who?", "Ada.", tuple("abcdef"), tuple("ABCDEF"))
+    case = Case("Who?", "Ada.", tuple("abcdefg"), tuple("ABCDEFG"))
     first, again = Shapley().score(case, Local(lm)), Shapley().score(case, Local(lm))
     assert first.scores == again.scores
-    assert len(first.scores) == 6
+    assert len(first.scores) == 7
     assert first.extra["surrogate"] == 1.0
 
 
