@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from provenance.store.lexical import Hit
 from provenance.store.schema import passages, vectors
 
+_ROUNDING = 1e-5  # of the largest product; float32 sums over a few hundred numbers differ by less
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
@@ -47,17 +49,19 @@ def search_matrix(
     matrix: Matrix, vector: NDArray[np.float32], limit: int, documents: Collection[str] | None
 ) -> list[Hit]:
     """Inner products with every row, best first; ties by passage id. For unit rows that is the cosine."""
-    scores = matrix.rows @ vector
-    keep = np.arange(len(scores)) if documents is None else np.flatnonzero(np.isin(matrix.documents, list(documents)))
+    rough = matrix.rows @ vector
+    keep = np.arange(len(rough)) if documents is None else np.flatnonzero(np.isin(matrix.documents, list(documents)))
     limit = min(limit, len(keep))
     if limit <= 0:
         return []
-    kept = scores[keep]
-    # Every row that ties with the last place takes part in the final order.
+    kept = rough[keep]
+    # Every row that may tie with the last place takes part in the final order. The matrix product rounds equal
+    # rows differently by where they lie, so those are summed again, each by itself.
     worst = np.partition(kept, len(kept) - limit)[len(kept) - limit]
-    best = keep[kept >= worst]
-    order = best[np.lexsort((matrix.ids[best], -scores[best]))][:limit]
-    return [Hit(str(matrix.ids[i]), float(scores[i])) for i in order]
+    best = keep[kept >= worst - _ROUNDING * np.abs(rough).max()]
+    scores = (matrix.rows[best] * vector).sum(axis=1, dtype=np.float64)
+    order = np.lexsort((matrix.ids[best], -scores))[:limit]
+    return [Hit(str(matrix.ids[best[i]]), float(scores[i])) for i in order]
 
 
 def search_postgres(

@@ -22,6 +22,7 @@ from provenance.log import Log
 from provenance.records import Document, Page, Passage
 from provenance.store import Counts, Store, open_store
 from provenance.store import connect as connecting
+from provenance.store.dense import Matrix, search_matrix
 
 EMBEDDER = "tiny@r1"
 
@@ -265,6 +266,19 @@ def test_equal_passages_come_in_the_order_of_their_ids(store: Store) -> None:
         ids = [hit.passage_id for hit in hits]
         assert len(ids) == 10
         assert ids == sorted(ids)
+
+
+@pytest.mark.parametrize("rows", [3, 10, 33, 100])
+def test_where_a_vector_lies_does_not_change_its_score(rows: int) -> None:
+    others = unit(rows, seed=rows, dimension=384)
+    others[::3] = others[0]
+    ids = np.array([f"p{i:03d}" for i in range(rows)])
+    matrix = Matrix("1", ids, ids, others)
+    hits = search_matrix(matrix, others[0], rows, None)
+    tied = [hit for hit in hits if hit.score == hits[0].score]
+    assert [hit.passage_id for hit in tied] == ids[::3].tolist()
+    alone = search_matrix(Matrix("1", ids[-1:], ids[-1:], others[-1:]), others[0], 1, None)
+    assert alone[0] in hits
 
 
 def test_another_process_sees_a_changed_corpus_at_once(store: Store, store_url: str) -> None:
