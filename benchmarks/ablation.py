@@ -20,7 +20,7 @@ from provenance.evaluation.dataset import cut, read_items
 from provenance.evaluation.metrics import Agreement, agreement, estimate
 from provenance.methods.base import Case
 from provenance.methods.leave_one_out import effects
-from provenance.methods.likelihood import Likelihood, likelihood_of
+from provenance.methods.likelihood import Likelihood, exact_logprobs, likelihood_of
 from provenance.methods.planted import Planted, planted_prompts
 from provenance.methods.shapley import EXACT_UP_TO, SUBSETS, all_subsets, credit, random_subsets
 
@@ -28,6 +28,7 @@ QUESTIONS = Path(__file__).parents[1] / "../shared/data/attribution/hotpotqa.jso
 PASSAGES = 6
 COST_SIZES = ((5, 1000), (10, 1000), (10, 2000))
 QUICK_SIZES = ((10, 1000),)
+_TIMED_REMOVALS = 3
 _TIMED_SUBSETS = 8  # plain passes that are timed; the rest take as long
 
 COST_GOAL = Goal(1 / 8)
@@ -66,7 +67,15 @@ def _costs(passages: int, tokens: int) -> list[Row]:
             "exact",
             found["exact"],
             COST_GOAL if passages == 10 else None,
-            note=f"the prefix took {found['prefix']:.2f} s",
+            note=f"exact re-uses the prefix before the passage; the prefix took {found['prefix']:.2f} s",
+        ),
+        Row(
+            f"leave-one-out by mask with its prefix, {size}",
+            found["prefix"] + found["mask"],
+            "s",
+            "a pass per removal",
+            found["removal"] * (passages + 1),
+            note=f"{_TIMED_REMOVALS} of the passes timed, the prompt as a whole among the {passages + 1}",
         ),
         Row(
             f"shapley, {subsets} subsets, with its prefix, {size}",
@@ -119,12 +128,15 @@ def seconds(passages: int, tokens: int) -> dict[str, float]:
     began = time.perf_counter()
     credit(Likelihood(lm, thread.prompt, thread.answer_ids))
     times["shapley"] = time.perf_counter() - began
+    whole = np.ones((_TIMED_REMOVALS, passages), bool)
+    began = time.perf_counter()
+    for place, mask in zip(np.linspace(0, passages - 1, _TIMED_REMOVALS).astype(int), whole, strict=True):
+        mask[place] = False
+        exact_logprobs(lm, thread.prompt, thread.answer_ids, mask)
+    times["removal"] = (time.perf_counter() - began) / _TIMED_REMOVALS
     masks = all_subsets(passages) if passages <= EXACT_UP_TO else random_subsets(passages, SUBSETS)
     timed = masks[:: max(1, len(masks) // _TIMED_SUBSETS)][:_TIMED_SUBSETS]
     began = time.perf_counter()
-    # A model with other layers than attention cannot re-use a prefix: so every subset is a whole pass here.
-    from provenance.methods.likelihood import exact_logprobs
-
     for mask in timed:
         exact_logprobs(lm, thread.prompt, thread.answer_ids, mask)
     times["subset"] = (time.perf_counter() - began) / len(timed)
