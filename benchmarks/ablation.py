@@ -1,7 +1,8 @@
 """What taking passages away by a mask costs and misses, beside removing their text and running again.
 
-Costs: leave-one-out by mask beside exact removal (which re-uses the prefix before the removed passage), and
-Shapley's subsets by mask beside a plain pass over each subset's prompt. Both in one process, one after the other.
+Costs: leave-one-out by mask beside exact removal (which re-uses the prefix before the removed passage) and beside a
+plain pass for each removal, and Shapley's subsets by mask beside a plain pass over each subset's prompt. All in one
+process, one after the other.
 Agreement: mask against exact removal on questions cut to six passages, where that data lies beside the
 repository; and planted prompts in which the fact stands twice.
 """
@@ -15,12 +16,13 @@ import numpy as np
 
 from benchmarks.child import in_child
 from benchmarks.table import Goal, Row
-from benchmarks.threads import language_model, sized_thread
+from benchmarks.threads import Thread, language_model, sized_thread
 from provenance.evaluation.dataset import cut, read_items
 from provenance.evaluation.metrics import Agreement, agreement, estimate
+from provenance.generation.models import LanguageModel
 from provenance.methods.base import Case
 from provenance.methods.leave_one_out import effects
-from provenance.methods.likelihood import Likelihood, exact_logprobs, likelihood_of
+from provenance.methods.likelihood import BoolArray, Likelihood, exact_logprobs, likelihood_of
 from provenance.methods.planted import Planted, planted_prompts
 from provenance.methods.shapley import EXACT_UP_TO, SUBSETS, all_subsets, credit, random_subsets
 
@@ -28,8 +30,7 @@ QUESTIONS = Path(__file__).parents[1] / "../shared/data/attribution/hotpotqa.jso
 PASSAGES = 6
 COST_SIZES = ((5, 1000), (10, 1000), (10, 2000))
 QUICK_SIZES = ((10, 1000),)
-_TIMED_REMOVALS = 3
-_TIMED_SUBSETS = 8  # plain passes that are timed; the rest take as long
+_TIMED_REMOVALS, _TIMED_SUBSETS = 3, 8  # plain passes that are timed; the rest take as long
 
 COST_GOAL = Goal(1 / 8)
 PEARSON_GOAL, WINNER_GOAL = Goal(0.85, of="value", least=True), Goal(0.90, of="value", least=True)
@@ -75,7 +76,7 @@ def _costs(passages: int, tokens: int) -> list[Row]:
             "s",
             "a pass per removal",
             found["removal"] * (passages + 1),
-            note=f"{_TIMED_REMOVALS} of the passes timed, the prompt as a whole among the {passages + 1}",
+            note=f"{_TIMED_REMOVALS} of the removals timed; the whole prompt's pass counts as one more",
         ),
         Row(
             f"shapley, {subsets} subsets, with its prefix, {size}",
@@ -128,20 +129,20 @@ def seconds(passages: int, tokens: int) -> dict[str, float]:
     began = time.perf_counter()
     credit(Likelihood(lm, thread.prompt, thread.answer_ids))
     times["shapley"] = time.perf_counter() - began
-    whole = np.ones((_TIMED_REMOVALS, passages), bool)
-    began = time.perf_counter()
-    for place, mask in zip(np.linspace(0, passages - 1, _TIMED_REMOVALS).astype(int), whole, strict=True):
-        mask[place] = False
-        exact_logprobs(lm, thread.prompt, thread.answer_ids, mask)
-    times["removal"] = (time.perf_counter() - began) / _TIMED_REMOVALS
+    removed = np.linspace(0, passages - 1, _TIMED_REMOVALS).astype(int)
+    times["removal"] = _seconds_per_pass(lm, thread, ~np.eye(passages, dtype=bool)[removed])
     masks = all_subsets(passages) if passages <= EXACT_UP_TO else random_subsets(passages, SUBSETS)
-    timed = masks[:: max(1, len(masks) // _TIMED_SUBSETS)][:_TIMED_SUBSETS]
-    began = time.perf_counter()
-    for mask in timed:
-        exact_logprobs(lm, thread.prompt, thread.answer_ids, mask)
-    times["subset"] = (time.perf_counter() - began) / len(timed)
+    times["subset"] = _seconds_per_pass(lm, thread, masks[:: max(1, len(masks) // _TIMED_SUBSETS)][:_TIMED_SUBSETS])
     times["subsets"] = len(masks)
     return times
+
+
+def _seconds_per_pass(lm: LanguageModel, thread: Thread, masks: BoolArray) -> float:
+    """Without a prefix to re-use, as for a model with other layers than attention: each mask is a whole pass."""
+    began = time.perf_counter()
+    for mask in masks:
+        exact_logprobs(lm, thread.prompt, thread.answer_ids, mask)
+    return (time.perf_counter() - began) / len(masks)
 
 
 def agreements(items: int) -> dict[str, float | str]:
