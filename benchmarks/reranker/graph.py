@@ -6,13 +6,16 @@ the left side begins a new block too, so a question and an answer are matched on
 averaged. Four terms compare a left block with the passage; a linear head joins them.
 
 Weights of the linear layers are int8 with a scale per output, activations uint8 with a scale per token,
-so that a score does not depend on its batch. Weights use 7 of the 8 bits: a processor without
-dot products of bytes adds pairs of products in 16 bits. Word embeddings are int8 with a scale per row.
+and the encoder takes one pair after another: a score does not depend on its batch. Weights use 7 of the
+8 bits: a processor without dot products of bytes adds pairs of products in 16 bits. Word embeddings are
+int8 with a scale per row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +28,7 @@ Array = npt.NDArray[np.float32]
 
 CLS, SEP, BREAK = 101, 102, 30522
 LAYERS, HEADS, WIDTH, HEAD_WIDTH = 6, 12, 384, 32
+APART = -70.0  # added to the attention between blocks: e⁻⁷⁰ is nothing, yet no subnormal number, which would be slow
 LEFT_BLOCKS = 4  # lines of the left side matched one by one; what follows joins the last
 CHUNK, STRIDE, CHUNKS = 48, 24, 21  # passage tokens in one local mean, step, and how many fit in 512
 WEIGHT_LEVELS, ZERO = 63, 128
@@ -46,7 +50,7 @@ class _Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self._shared: dict[tuple[str, bytes], str] = {}
-        self._rows: dict[str, tuple[str, str]] = {}
+        self._names = count()
 
     def constant(self, value: npt.NDArray) -> str:
         key = (f"{value.dtype}{value.shape}", value.tobytes())
@@ -62,18 +66,38 @@ class _Graph:
         return self.constant(np.array(values, np.int64))
 
     def __call__(self, op: str, *inputs: str, **attributes: object) -> str:
-        name = f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
-        return name
+        return self.several(op, 1, *inputs, **attributes)[0]
+
+    def several(self, op: str, outputs: int, *inputs: str, **attributes: object) -> list[str]:
+        """As calling the graph, for an operator of several outputs."""
+        names = [f"n{next(self._names)}" for _ in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
+        return names
+
+    def each(self, body: Callable[..., str], *inputs: tuple[str, int, list[str]]) -> str:
+        """The floats of `body` for one pair after another, stacked. An input is its name, its kind and a pair's axes.
+
+        What one pair takes fits into a processor's cache; what ten take does not, nor do fifty fit well into memory.
+        """
+        outer, self.nodes = self.nodes, []
+        within = [helper.make_tensor_value_info(f"one_{name}", kind, axes) for name, kind, axes in inputs]
+        found = body(*(value.name for value in within))
+        result = helper.make_tensor_value_info(found, TensorProto.FLOAT, None)
+        inner = helper.make_graph(self.nodes, "pair", within, [result])
+        self.nodes = outer
+        return self("Scan", *(name for name, _, _ in inputs), body=inner, num_scan_inputs=len(inputs))
 
     def rows(self, x: str) -> tuple[str, str]:
-        """Activations as uint8 around `ZERO`, each row on a scale of its own, and those scales."""
-        if x not in self._rows:
-            largest = self("ReduceMax", self("Abs", x), self.ints(-1), keepdims=1)
-            scale = self("Mul", self("Max", largest, self.number(1e-6)), self.number(1 / 127))
-            levels = self("Round", self("Div", x, scale))
-            self._rows[x] = self.cast(self("Add", levels, self.number(ZERO)), TensorProto.UINT8), scale
-        return self._rows[x]
+        """Activations (rows, channels) as uint8 around `ZERO`, each row on a scale of its own, and those scales."""
+        above, below = (self(op, x, self.ints(-1), keepdims=0) for op in ("ReduceMax", "ReduceMin"))
+        largest = self("Max", above, self("Neg", below))
+        scale = self("Mul", self("Max", largest, self.number(1e-6)), self.number(1 / 127))
+        zeros = self("Expand", self.constant(np.array([ZERO], np.uint8)), self("Shape", scale))
+        return self("QuantizeLinear", x, scale, zeros, axis=0), self.unsqueeze(scale, 1)
+
+    def fused(self, op: str, *inputs: str, **attributes: object) -> str:
+        """An operator of onnxruntime's own."""
+        return self(op, *inputs, domain="com.microsoft", **attributes)
 
     def cast(self, x: str, kind: int = TensorProto.FLOAT) -> str:
         return self("Cast", x, to=kind)
@@ -120,14 +144,23 @@ def build(weights: Path, word_weights: Array, head: Head | None, target: Path, *
     same = g("Equal", g.unsqueeze(block, 2), g.unsqueeze(block, 1))
     before = g.cast(g("Trilu", g.cast(same), g.constant(np.array(-1, np.int64)), upper=0), TensorProto.INT64)
     position = g("Min", g.sum(before, 2), g.ints(511))
-    hidden = _encode(g, tensors, ids, position, same, quantise)
+    row = ["tokens"]
+    hidden = g.each(
+        lambda *one: _encode(g, tensors, *one, quantise),
+        (ids, TensorProto.INT64, row),
+        (position, TensorProto.INT64, row),
+        (same, TensorProto.BOOL, row * 2),
+    )
     logits = _head(g, ids, hidden, block, right, position, word_weights, head)
     inputs = [helper.make_tensor_value_info(n, TensorProto.INT64, ["pairs", "tokens"]) for n in (ids, mask, types)]
     output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["pairs", 1 if head else len(TERMS)])
     g.nodes.append(helper.make_node("Identity", [logits], ["logits"]))
     graph = helper.make_graph(g.nodes, "receipts-minilm", inputs, [output], g.constants)
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9, producer_name="receipts"
+        graph,
+        opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)],
+        ir_version=9,
+        producer_name="receipts",
     )
     onnx.checker.check_model(model)
     onnx.save(model, str(target))
@@ -145,20 +178,20 @@ def _encode(g: _Graph, t: dict[str, Array], ids: str, position: str, same: str, 
     places = t["embeddings.position_embeddings.weight"] + t["embeddings.token_type_embeddings.weight"][0]
     x = g("Add", x, g("Gather", g.constant(places), position))
     x = _norm(g, x, t, "embeddings.LayerNorm")
-    bias = g.unsqueeze(g("Where", same, g.number(0.0), g.number(-1e4)), 1)
+    bias = g("Where", same, g.number(0.0), g.number(APART))
     for layer in range(LAYERS):
         name = f"encoder.layer.{layer}."
-        q, k, v = (
-            g("Transpose", g("Reshape", y, g.ints(0, 0, HEADS, HEAD_WIDTH)), perm=perm)
-            for part, perm in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3)))
-            for y in [_linear(g, x, t, f"{name}attention.self.{part}", quantise)]
-        )
-        scores = g("Add", g("Mul", g("MatMul", q, k), g.number(HEAD_WIDTH**-0.5)), bias)
-        mixed = g("Transpose", g("MatMul", g("Softmax", scores, axis=-1), v), perm=(0, 2, 1, 3))
-        mixed = _linear(g, g("Reshape", mixed, g.ints(0, 0, WIDTH)), t, f"{name}attention.output.dense", quantise)
+        qkv = _linear(g, x, *_attention_inputs(t, f"{name}attention.self."), quantise)
+        by_head = g("Transpose", g("Reshape", qkv, g.ints(0, 3 * HEADS, HEAD_WIDTH)), perm=(1, 0, 2))
+        q, k, v = g.several("Split", 3, by_head, axis=0, num_outputs=3)
+        scores = g("Add", g("MatMul", q, g("Transpose", k, perm=(0, 2, 1))), bias)
+        mixed = g("Transpose", g("MatMul", g("Softmax", scores, axis=-1), v), perm=(1, 0, 2))
+        mixed = g("Reshape", mixed, g.ints(0, WIDTH))
+        mixed = _linear(g, mixed, *_layer(t, f"{name}attention.output.dense"), quantise)
         x = _norm(g, g("Add", x, mixed), t, f"{name}attention.output.LayerNorm")
-        inner = g("Gelu", _linear(g, x, t, f"{name}intermediate.dense", quantise))
-        x = _norm(g, g("Add", x, _linear(g, inner, t, f"{name}output.dense", quantise)), t, f"{name}output.LayerNorm")
+        inner = g("Gelu", _linear(g, x, *_layer(t, f"{name}intermediate.dense"), quantise))
+        inner = _linear(g, inner, *_layer(t, f"{name}output.dense"), quantise)
+        x = _norm(g, g("Add", x, inner), t, f"{name}output.LayerNorm")
     return x
 
 
@@ -208,16 +241,33 @@ def _head(
 
 
 def _norm(g: _Graph, x: str, t: dict[str, Array], name: str) -> str:
-    scale, shift = g.constant(t[f"{name}.weight"]), g.constant(t[f"{name}.bias"])
-    return g("LayerNormalization", x, scale, shift, axis=-1, epsilon=1e-12)
+    """LayerNorm by operators that onnxruntime vectorises; its own kernel goes one value at a time."""
+    centred = g("Sub", x, g("ReduceMean", x, g.ints(-1), keepdims=1))
+    square = g("ReduceSum", g("Mul", centred, centred), g.ints(-1), keepdims=1)
+    deviation = g("Sqrt", g("Add", g("Mul", square, g.number(1 / WIDTH)), g.number(1e-12)))
+    scaled = g("Mul", g("Div", centred, deviation), g.constant(t[f"{name}.weight"]))
+    return g("Add", scaled, g.constant(t[f"{name}.bias"]))
 
 
-def _linear(g: _Graph, x: str, t: dict[str, Array], name: str, quantise: bool) -> str:
-    weight, bias = t[f"{name}.weight"], g.constant(t[f"{name}.bias"])
+def _layer(t: dict[str, Array], name: str) -> tuple[Array, Array]:
+    return t[f"{name}.weight"], t[f"{name}.bias"]
+
+
+def _attention_inputs(t: dict[str, Array], name: str) -> tuple[Array, Array]:
+    """Query, key and value as one layer; attention's 1/√width is in the query already."""
+    query, key, value = (_layer(t, name + part) for part in ("query", "key", "value"))
+    query = query[0] * HEAD_WIDTH**-0.5, query[1] * HEAD_WIDTH**-0.5
+    weight, bias = (np.concatenate(parts) for parts in zip(query, key, value, strict=True))
+    return weight, bias
+
+
+def _linear(g: _Graph, x: str, weight: Array, bias: Array, quantise: bool) -> str:
+    """`weight` (outputs, channels) and `bias` on `x` (rows, channels)."""
     if not quantise:
-        return g("Add", g("MatMul", x, g.constant(np.ascontiguousarray(weight.T))), bias)
-    scale = np.maximum(np.abs(weight).max(1) / WEIGHT_LEVELS, 1e-12)
+        return g("Add", g("MatMul", x, g.constant(np.ascontiguousarray(weight.T))), g.constant(bias))
+    scale = np.maximum(np.abs(weight).max(1) / WEIGHT_LEVELS, 1e-12).astype(np.float32)
     stored = np.rint(weight / scale[:, None]).astype(np.int8).T
     levels, row = g.rows(x)
-    y = g.cast(g("MatMulInteger", levels, g.constant(stored), g.constant(np.array(ZERO, np.uint8))))
-    return g("Add", g("Mul", g("Mul", y, row), g.constant(scale.astype(np.float32))), bias)
+    zero = g.constant(np.array(ZERO, np.uint8))
+    y = g.fused("MatMulIntegerToFloat", levels, g.constant(stored), g.number(1.0), g.constant(scale), zero)
+    return g("Add", g("Mul", y, row), g.constant(bias))
