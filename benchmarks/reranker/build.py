@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from benchmarks.reranker import graph, training
 from benchmarks.reranker.fit import Array, fit
+from benchmarks.reranker.quantise import layer_inputs
 from benchmarks.reranker.tokens import write_tokenizer
 from provenance.retrieval.embedder import load_embedder
 from provenance.retrieval.reranker import PACKAGED_FOLDER, PACKAGED_NAME
@@ -40,8 +41,9 @@ def main() -> None:
     write_tokenizer(embedder.folder, TARGET)
     tokenizer = Tokenizer.from_file(str(TARGET / "tokenizer.json"))
     word_weights = training.word_weights(text, tokenizer)
+    layers = layer_inputs(embedder.folder, training.calibration(text))
     unjoined = SCRATCH / "terms.onnx"
-    graph.build(weights, word_weights, None, unjoined)
+    graph.build(weights, word_weights, None, unjoined, layers)
     groups = training.groups(text, embedder)
     head, figures = fit(_terms(unjoined, tokenizer, groups))
     record = {
@@ -52,7 +54,7 @@ def main() -> None:
         **figures,
     }
     (TARGET / FITTED).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-    graph.build(weights, word_weights, head, TARGET / MODEL)
+    graph.build(weights, word_weights, head, TARGET / MODEL, layers)
     print(json.dumps(record | {"megabytes": round((TARGET / MODEL).stat().st_size / 1e6, 1)}, indent=1))
 
 

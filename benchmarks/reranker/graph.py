@@ -5,15 +5,14 @@ block-diagonal and positions restart, both derived from `token_type_ids`. A line
 the left side begins a new block too, so a question and an answer are matched one by one and
 averaged. Four terms compare a left block with the passage; a linear head joins them.
 
-Weights of the linear layers are int8 with a scale per output, activations uint8 with a scale per token,
-and the encoder takes one pair after another: a score does not depend on its batch. Weights use 7 of the
-8 bits: a processor without dot products of bytes adds pairs of products in 16 bits. Word embeddings are
-int8 with a scale per row.
+Linear layers multiply bytes: weights with a scale per output (see quantise.py), activations with a
+scale per token, and the encoder takes one pair after another, so a score does not depend on its batch.
+Word embeddings are int8 with a scale per row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -24,14 +23,16 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load_file
 
-Array = npt.NDArray[np.float32]
+from benchmarks.reranker.quantise import Array, LayerInput, quantise
+
+LayerInputs = Mapping[str, LayerInput]
 
 CLS, SEP, BREAK = 101, 102, 30522
 LAYERS, HEADS, WIDTH, HEAD_WIDTH = 6, 12, 384, 32
 APART = -70.0  # added to the attention between blocks: e⁻⁷⁰ is nothing, yet no subnormal number, which would be slow
 LEFT_BLOCKS = 4  # lines of the left side matched one by one; what follows joins the last
 CHUNK, STRIDE, CHUNKS = 48, 24, 21  # passage tokens in one local mean, step, and how many fit in 512
-WEIGHT_LEVELS, ZERO = 63, 128
+ZERO = 128
 TERMS = ("cosine", "local cosine", "late interaction", "same word, same sense")
 
 
@@ -122,12 +123,12 @@ class _Graph:
         return self("Div", total, self("Max", self.sum(weights, -1), self.number(1e-6)))
 
 
-def build(weights: Path, word_weights: Array, head: Head | None, target: Path, *, quantise: bool = True) -> None:
+def build(weights: Path, word_weights: Array, head: Head | None, target: Path, layers: LayerInputs | None) -> None:
     """Write the graph: int64 `input_ids`, `attention_mask`, `token_type_ids` (pairs, tokens) → `logits` (pairs, 1).
 
     `weights` is the encoder's model.safetensors; `word_weights` is one weight per token id (30,523, the last
     for a line break). Without a head the `logits` are the terms themselves, (pairs, terms), for fitting one.
-    With `quantise` False the weights stay float32, for comparison.
+    `layers` is what enters each linear layer, by its name; without it the weights stay float32, for comparison.
     """
     g = _Graph()
     tensors = load_file(str(weights))
@@ -146,7 +147,7 @@ def build(weights: Path, word_weights: Array, head: Head | None, target: Path, *
     position = g("Min", g.sum(before, 2), g.ints(511))
     row = ["tokens"]
     hidden = g.each(
-        lambda *one: _encode(g, tensors, *one, quantise),
+        lambda *one: _encode(g, tensors, *one, layers),
         (ids, TensorProto.INT64, row),
         (position, TensorProto.INT64, row),
         (same, TensorProto.BOOL, row * 2),
@@ -166,10 +167,10 @@ def build(weights: Path, word_weights: Array, head: Head | None, target: Path, *
     onnx.save(model, str(target))
 
 
-def _encode(g: _Graph, t: dict[str, Array], ids: str, position: str, same: str, quantise: bool) -> str:
+def _encode(g: _Graph, t: dict[str, Array], ids: str, position: str, same: str, layers: LayerInputs | None) -> str:
     words = t["embeddings.word_embeddings.weight"]
     words = np.concatenate([words, words[CLS : CLS + 1]])  # a line break opens a block as [CLS] does
-    if quantise:
+    if layers:
         scale = np.abs(words).max(1, keepdims=True) / 127
         stored = np.rint(words / scale).astype(np.int8)
         x = g("Mul", g.cast(g("Gather", g.constant(stored), ids)), g("Gather", g.constant(scale), ids))
@@ -179,18 +180,21 @@ def _encode(g: _Graph, t: dict[str, Array], ids: str, position: str, same: str, 
     x = g("Add", x, g("Gather", g.constant(places), position))
     x = _norm(g, x, t, "embeddings.LayerNorm")
     bias = g("Where", same, g.number(0.0), g.number(APART))
+    enters = (layers or {}).get
     for layer in range(LAYERS):
         name = f"encoder.layer.{layer}."
-        qkv = _linear(g, x, *_attention_inputs(t, f"{name}attention.self."), quantise)
+        into = _attention_inputs(t, f"{name}attention.self.")
+        qkv = _linear(g, x, *into, enters(f"{name}attention.self.query"), normed=True)
         by_head = g("Transpose", g("Reshape", qkv, g.ints(0, 3 * HEADS, HEAD_WIDTH)), perm=(1, 0, 2))
         q, k, v = g.several("Split", 3, by_head, axis=0, num_outputs=3)
         scores = g("Add", g("MatMul", q, g("Transpose", k, perm=(0, 2, 1))), bias)
         mixed = g("Transpose", g("MatMul", g("Softmax", scores, axis=-1), v), perm=(1, 0, 2))
         mixed = g("Reshape", mixed, g.ints(0, WIDTH))
-        mixed = _linear(g, mixed, *_layer(t, f"{name}attention.output.dense"), quantise)
+        mixed = _linear(g, mixed, *_layer(t, f"{name}attention.output.dense"), enters(f"{name}attention.output.dense"))
         x = _norm(g, g("Add", x, mixed), t, f"{name}attention.output.LayerNorm")
-        inner = g("Gelu", _linear(g, x, *_layer(t, f"{name}intermediate.dense"), quantise))
-        inner = _linear(g, inner, *_layer(t, f"{name}output.dense"), quantise)
+        into = _layer(t, f"{name}intermediate.dense")
+        inner = g("Gelu", _linear(g, x, *into, enters(f"{name}intermediate.dense"), normed=True))
+        inner = _linear(g, inner, *_layer(t, f"{name}output.dense"), enters(f"{name}output.dense"))
         x = _norm(g, g("Add", x, inner), t, f"{name}output.LayerNorm")
     return x
 
@@ -261,13 +265,16 @@ def _attention_inputs(t: dict[str, Array], name: str) -> tuple[Array, Array]:
     return weight, bias
 
 
-def _linear(g: _Graph, x: str, weight: Array, bias: Array, quantise: bool) -> str:
-    """`weight` (outputs, channels) and `bias` on `x` (rows, channels)."""
-    if not quantise:
+def _linear(g: _Graph, x: str, weight: Array, bias: Array, enters: LayerInput | None, *, normed: bool = False) -> str:
+    """`weight` (outputs, channels) and `bias` on `x` (rows, channels); in bytes where it is known what enters.
+
+    `normed` says that `x` comes from a LayerNorm.
+    """
+    if enters is None:
         return g("Add", g("MatMul", x, g.constant(np.ascontiguousarray(weight.T))), g.constant(bias))
-    scale = np.maximum(np.abs(weight).max(1) / WEIGHT_LEVELS, 1e-12).astype(np.float32)
-    stored = np.rint(weight / scale[:, None]).astype(np.int8).T
-    levels, row = g.rows(x)
+    stored = quantise(weight, enters, smooth=normed)
+    levels, row = g.rows(x if stored.factor is None else g("Mul", x, g.constant(1 / stored.factor)))
+    weights, scale = g.constant(np.ascontiguousarray(stored.levels.T)), g.constant(stored.scale[:, 0])
     zero = g.constant(np.array(ZERO, np.uint8))
-    y = g.fused("MatMulIntegerToFloat", levels, g.constant(stored), g.number(1.0), g.constant(scale), zero)
+    y = g.fused("MatMulIntegerToFloat", levels, weights, g.number(1.0), scale, zero)
     return g("Add", g("Mul", y, row), g.constant(bias))

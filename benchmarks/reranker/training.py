@@ -23,6 +23,7 @@ from provenance.retrieval.embedder import Embedder
 
 XQUAD, WIKI = "xquad.jsonl", "2wikimultihopqa_corpus.json"
 QUESTIONS, MADE_UP, OTHERS, SEED = 40, 30, 6, 5
+CALIBRATION = 60
 
 _NUMBER = re.compile(r"\d+")
 
@@ -67,6 +68,14 @@ def word_weights(text: Text, tokenizer: Tokenizer) -> npt.NDArray[np.float32]:
         held[list(set(encoding.ids))] += 1
     weights = np.log1p((len(texts) - held + 0.5) / (held + 0.5))
     return np.sqrt(weights / weights.max()).astype(np.float32)
+
+
+def calibration(text: Text) -> list[str]:
+    """Texts as either side may be, for seeing what enters the encoder's layers: paragraphs, questions and answers."""
+    rng = random.Random(SEED)
+    titled = [f"{title}\n{body}" for title, body in rng.sample(text.paragraphs, CALIBRATION)]
+    asked = rng.sample(text.questions, CALIBRATION)
+    return [*titled, *(part for question, answer, right, _ in asked for part in (question, answer, right))]
 
 
 def groups(text: Text, embedder: Embedder) -> list[Group]:
